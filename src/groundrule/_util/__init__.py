@@ -1,0 +1,1 @@
+"""Small tools that every layer may use: files, JSON lines, bounded concurrency, progress, seeds."""

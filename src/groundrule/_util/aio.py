@@ -1,0 +1,95 @@
+"""Run many awaitables: bounded, timed, in order, and no failure touches a neighbour."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+async def settle(
+    awaitables: Sequence[Awaitable[T]],
+    *,
+    limit: asyncio.Semaphore | None = None,
+    timeout_s: float | None = None,
+    on_each: Callable[[int, T | BaseException], None] | None = None,
+) -> list[T | BaseException]:
+    """Each result, or the exception in its place, in the order given.
+
+    `SystemExit` and a cancellation raised inside one awaitable count as that one's failure. When
+    this call itself is cancelled, or Ctrl-C is pressed, every member is cancelled and awaited
+    before the cancellation goes on: nothing keeps running.
+    """
+
+    results: list[T | BaseException] = [asyncio.CancelledError("not started") for _ in awaitables]
+
+    async def member(index: int, awaitable: Awaitable[T]) -> None:
+        try:
+            results[index] = await _bounded(awaitable, limit, timeout_s)
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            results[index] = error
+        except (Exception, SystemExit) as error:
+            results[index] = error
+        if on_each is not None:
+            on_each(index, results[index])
+
+    tasks = [asyncio.ensure_future(member(i, a)) for i, a in enumerate(awaitables)]
+    try:
+        await _all(tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for awaitable in awaitables:
+            _close_unstarted(awaitable)
+    return results
+
+
+async def _all(tasks: Sequence[asyncio.Future[None]]) -> None:
+    if tasks:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+        for task in tasks:
+            if task.done():
+                task.result()
+
+
+async def _bounded(awaitable: Awaitable[T], limit: asyncio.Semaphore | None, timeout_s: float | None) -> T:
+    if limit is None:
+        return await _timed(awaitable, timeout_s)
+    async with limit:
+        return await _timed(awaitable, timeout_s)
+
+
+async def _timed(awaitable: Awaitable[T], timeout_s: float | None) -> T:
+    if timeout_s is None:
+        return await awaitable
+    try:
+        async with asyncio.timeout(timeout_s) as scope:
+            return await awaitable
+    except TimeoutError as error:
+        if scope.expired():
+            raise TimeoutError(f"no result after {timeout_s:g} s") from error
+        raise
+
+
+def _close_unstarted(awaitable: Awaitable[Any]) -> None:
+    """A coroutine that never ran would warn at garbage collection."""
+    if inspect.iscoroutine(awaitable) and inspect.getcoroutinestate(awaitable) == inspect.CORO_CREATED:
+        awaitable.close()
+
+
+def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine from plain code, also where an event loop is already running (a notebook)."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(coroutine)
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        return pool.submit(asyncio.run, coroutine).result()
