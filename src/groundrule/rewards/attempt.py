@@ -1,0 +1,150 @@
+"""What a judge may see of a trajectory: the same for a Trajectory, a list of messages, and Choices.
+
+Ids, log-probabilities and (unless asked for) reasoning are left out; tool calls are numbered within the
+attempt, so that two attempts that did the same look the same.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from groundrule.data.group import TrajectoryGroup
+from groundrule.data.messages import Message, Tools, canonical, is_choice, message_of
+from groundrule.data.trajectory import History
+
+Turn = dict[str, Any]
+"""A message as the judge sees it: role, content, calls, and refusal, reasoning, answers, cut if any."""
+
+_THINKING = re.compile(r"\s*<(think|thinking)>.*?</\1>\s*", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One trajectory as evidence."""
+
+    turns: tuple[Turn, ...]
+    tools: Tools | None = None
+    histories: tuple[tuple[Turn, ...], ...] = ()
+
+    @property
+    def system(self) -> tuple[Turn, ...]:
+        """The system messages that open the conversation."""
+        count = 0
+        while count < len(self.turns) and self.turns[count]["role"] in ("system", "developer"):
+            count += 1
+        return self.turns[:count]
+
+    @property
+    def key(self) -> str:
+        """Equal for attempts that a judge could not tell apart."""
+        return turn_key([self.turns, self.histories, self.tools])
+
+
+def attempts_of(group: TrajectoryGroup, *, show_reasoning: bool = False) -> list[Attempt]:
+    """The members of a group as evidence, in order."""
+    return [
+        attempt_of(
+            member.messages_and_choices,
+            tools=member.tools,
+            histories=member.additional_histories,
+            show_reasoning=show_reasoning,
+        )
+        for member in group
+    ]
+
+
+def attempt_of(
+    items: Iterable[Any],
+    *,
+    tools: Tools | None = None,
+    histories: Sequence[History | Iterable[Any]] = (),
+    show_reasoning: bool = False,
+) -> Attempt:
+    """Evidence from messages and Choices."""
+    further = [h.messages_and_choices if isinstance(h, History) else h for h in histories]
+    return Attempt(
+        turns=_turns(items, show_reasoning),
+        tools=tools or None,
+        histories=tuple(_turns(history, show_reasoning) for history in further),
+    )
+
+
+def shared_system_len(attempts: Sequence[Attempt]) -> int:
+    """How many opening system messages all attempts have in common; 0 where their prompts differ."""
+    prompts = {turn_key(attempt.system) for attempt in attempts}
+    return len(attempts[0].system) if len(prompts) == 1 else 0
+
+
+def evidence_key(attempt: Attempt, system_len: int) -> str:
+    """The attempt without the shared system prompt, as one text.
+
+    What is drawn from it (order, boundaries) stays the same under another system prompt.
+    """
+    return turn_key([attempt.turns[system_len:], attempt.histories, attempt.tools])
+
+
+def turn_key(value: Any) -> str:
+    """A canonical text; `==` on the values would take True for 1."""
+    return json.dumps(value, sort_keys=True, default=str)
+
+
+def common_prefix_len(conversations: Sequence[Sequence[Turn]]) -> int:
+    """How many opening messages all conversations share, compared by what they mean."""
+    if not conversations:
+        return 0
+    keys = [[turn_key(turn) for turn in turns] for turns in conversations]
+    shortest = min(len(turns) for turns in keys)
+    for index in range(shortest):
+        if any(turns[index] != keys[0][index] for turns in keys):
+            return index
+    return shortest
+
+
+def _turns(items: Iterable[Any], show_reasoning: bool) -> tuple[Turn, ...]:
+    calls: dict[str, tuple[int, str]] = {}
+    return tuple(_turn(item, calls, show_reasoning) for item in items)
+
+
+def _turn(item: Any, calls: dict[str, tuple[int, str]], show_reasoning: bool) -> Turn:
+    message = canonical(message_of(item))
+    turn: Turn = {"role": message.get("role", "user"), "content": message.get("content", ""), "calls": []}
+    if turn["role"] == "assistant" and isinstance(turn["content"], str) and not show_reasoning:
+        turn["content"] = (
+            _THINKING.sub("", turn["content"], count=1) if _opens_thinking(turn) else turn["content"]
+        )
+    for call in message.get("tool_calls") or _old_call(message):
+        function = call.get("function") or call.get("custom") or {}
+        name = str(function.get("name") or "?")
+        number = len(calls) + 1
+        calls[str(call.get("id") or f"without id {number}")] = (number, name)
+        turn["calls"].append(
+            {"number": number, "name": name, "arguments": function.get("arguments", function.get("input"))}
+        )
+    if turn["role"] in ("tool", "function"):
+        number, name = calls.get(str(message.get("tool_call_id")), (0, str(message.get("name") or "?")))
+        turn.update(role="tool", answers=number, name=name)
+    elif message.get("name"):
+        turn["name"] = str(message["name"])
+    if message.get("refusal"):
+        turn["refusal"] = str(message["refusal"])
+    reasoning = message.get("reasoning_content") or message.get("reasoning")
+    if show_reasoning and reasoning:
+        turn["reasoning"] = str(reasoning)
+    cut = item.finish_reason if is_choice(item) else message.get("finish_reason")
+    if cut in ("length", "content_filter"):
+        turn["cut"] = cut
+    return turn
+
+
+def _opens_thinking(turn: Turn) -> bool:
+    return _THINKING.match(turn["content"]) is not None
+
+
+def _old_call(message: Message) -> list[dict[str, Any]]:
+    """The one call of a message in the form before `tool_calls`."""
+    call = message.get("function_call")
+    return [{"function": dict(call)}] if call else []
