@@ -44,9 +44,11 @@ async def settle(
     try:
         await _all(tasks)
     finally:
-        for task in tasks:
+        # A task given by the caller may still wait for its turn, with no member awaiting it yet.
+        running = [*tasks, *(a for a in awaitables if isinstance(a, asyncio.Future))]
+        for task in running:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*running, return_exceptions=True)
         for awaitable in awaitables:
             _close_unstarted(awaitable)
     return results

@@ -34,7 +34,9 @@ class RolloutException(BaseModel):
 class PendingGroup(Awaitable["TrajectoryGroup"]):
     """A group whose rollouts have not run yet; `await` it, or give it to a gather."""
 
-    def __init__(self, kind: type[TrajectoryGroup], rollouts: list[Awaitable[Any]], more: dict[str, Any]) -> None:
+    def __init__(
+        self, kind: type[TrajectoryGroup], rollouts: list[Awaitable[Any]], more: dict[str, Any]
+    ) -> None:
         self._kind = kind
         self.rollouts = rollouts
         self._more = more
@@ -43,25 +45,29 @@ class PendingGroup(Awaitable["TrajectoryGroup"]):
     def __await__(self) -> Generator[Any, None, TrajectoryGroup]:
         return self.run().__await__()
 
-    async def run(self, *, limit: asyncio.Semaphore | None = None, timeout_s: float | None = None) -> TrajectoryGroup:
+    async def run(
+        self, *, limit: asyncio.Semaphore | None = None, timeout_s: float | None = None
+    ) -> TrajectoryGroup:
         """Run all rollouts. Members keep the order given; failures become `exceptions`."""
         return self.finished(await settle(self.rollouts, limit=limit, timeout_s=timeout_s))
 
     def finished(self, results: list[Any]) -> TrajectoryGroup:
         """The group made of these results, one per rollout."""
-        return self._kind([_trajectory_or_error(i, r) for i, r in enumerate(results)], **self._more)
+        return self._kind([self.member(i, r) for i, r in enumerate(results)], **self._more)
+
+    @staticmethod
+    def member(index: int, result: Any) -> Trajectory | BaseException:
+        """What becomes of one rollout's result: anything but a trajectory is a failure."""
+        if isinstance(result, Trajectory | BaseException):
+            return result
+        kind = type(result).__name__
+        return TypeError(f"rollout {index} returned {kind}; a rollout must return a Trajectory")
 
     def close(self) -> None:
         """Drop rollouts that will not be run."""
         for rollout in self.rollouts:
             if inspect.iscoroutine(rollout):
                 rollout.close()
-
-
-def _trajectory_or_error(index: int, result: Any) -> Trajectory | BaseException:
-    if isinstance(result, Trajectory | BaseException):
-        return result
-    return TypeError(f"rollout {index} returned {type(result).__name__}; a rollout must return a Trajectory")
 
 
 class TrajectoryGroup(BaseModel):
@@ -101,10 +107,10 @@ class TrajectoryGroup(BaseModel):
     ) -> None:
         members = self.__dict__.pop("_given", None)
         members = list(trajectories) if members is None else members
-        failed = [m for m in members if isinstance(m, BaseException)]
+        failed = [*exceptions, *(m for m in members if isinstance(m, BaseException))]
         super().__init__(
             trajectories=[m for m in members if not isinstance(m, BaseException)],
-            exceptions=[e if isinstance(e, RolloutException | dict) else RolloutException.of(e) for e in [*exceptions, *failed]],
+            exceptions=[RolloutException.of(e) if isinstance(e, BaseException) else e for e in failed],
             metadata=metadata or {},
             metrics=metrics or {},
             logs=logs or [],
