@@ -413,13 +413,14 @@ async def test_cached_scores_follow_the_trajectories_into_another_order(tmp_path
 
 
 @pytest.mark.parametrize(
-    "change", [{"rubric": "x"}, {"seed": 1}, {"extra_litellm_params": {"temperature": 0}}]
+    "change",
+    [{"rubric": "x"}, {"seed": 1}, {"extra_litellm_params": {"temperature": 0}}, {"judge_model": "m"}],
 )
 async def test_whatever_changes_the_answer_is_part_of_the_key(tmp_path, change):
     client = ScriptedClient(KeywordJudge(FOUR))
     cache = ReplyCache(tmp_path / "replies.sqlite")
-    await ruler_score_group(group_of(*FOUR), client, cache=cache)
-    await ruler_score_group(group_of(*FOUR), client, cache=cache, **change)
+    await ruler_score_group(group_of(*FOUR), client=client, cache=cache)
+    await ruler_score_group(group_of(*FOUR), client=client, cache=cache, **change)
     assert len(client.requests) == 2
 
 

@@ -122,7 +122,6 @@ class ReplyCache:
 
     def _connect(self) -> sqlite3.Connection:
         """Open and prepare the file. Several processes may do so at once, hence the patience."""
-        self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._local.inode = _create_private(self.path)
         ends = time.monotonic() + _BUSY_S
         while True:
@@ -179,6 +178,10 @@ _inherited: list[sqlite3.Connection] = []
 
 def _create_private(path: Path) -> int | None:
     """Make sure the file exists and only its owner may read it."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise sqlite3.OperationalError(str(error)) from error
     try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     except FileExistsError:
