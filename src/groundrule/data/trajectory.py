@@ -131,7 +131,7 @@ class Trajectory(BaseModel):
         """
         turns = self.messages()
         actions = [i for i, turn in enumerate(turns) if turn.get("role") == "assistant"]
-        ends = [*actions[1:], len(turns)]
+        ends = [*actions[1:], len(turns)] if actions else []
         return [
             Transition(
                 state=turns[:start],

@@ -67,8 +67,9 @@ class Tally:
             return
         raise GatherError(
             f"{failed} failed in a gather of {self.total} rollouts, and "
-            f"max_exceptions={self._max_exceptions} allows {int(self._allowed)}: {self._causes_text()}. This error's `groups` hold what was "
-            "finished; a higher max_exceptions goes on without the failed ones.",
+            f"max_exceptions={self._max_exceptions} allows {int(self._allowed)}: {self._causes_text()}. "
+            "This error's `groups` hold what was finished; "
+            "a higher max_exceptions goes on without the failed ones.",
             groups=groups(),
             exceptions=list(self._exceptions),
         ) from self._first
