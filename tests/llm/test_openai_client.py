@@ -220,6 +220,11 @@ async def test_half_a_surrogate_pair_can_be_sent():
         assert server.requests[0]["messages"][0]["content"] == "x?y"
 
 
+async def test_streaming_is_refused():
+    with fake_openai((200, {}, completion())) as server, pytest.raises(ConfigError, match="stream=True"):
+        await client_of(server).complete(request(stream=True))
+
+
 async def test_address_and_key_are_read_from_the_environment_at_each_call(monkeypatch):
     client = OpenAIClient(attempts=1)
     with fake_openai((200, {}, completion())) as server:
@@ -252,6 +257,14 @@ async def test_a_group_is_judged_over_http_and_then_from_the_cache():
         assert server.requests[0]["response_format"]["type"] == "json_schema"
         assert "authorization" not in server.headers[0] or "sk-" not in server.headers[0]["authorization"]
     assert (ledger.total().calls, ledger.total().cache_hits, ledger.total().cost_usd) == (1, 1, None)
+
+
+async def test_a_judge_called_by_name_remembers_what_its_endpoint_refuses():
+    script = [(400, {}, refusal_of("response_format")), (200, {}, completion(scores_json(0.5, 0.5)))]
+    with fake_openai(*script) as server:
+        for answer in "bcd":
+            await ruler_score_group(group_of("a", answer), f"{server.base_url}#judge-1")
+        assert ["response_format" in body for body in server.requests] == [True, False, False, False]
 
 
 async def test_an_error_answer_never_enters_the_cache():

@@ -42,5 +42,10 @@ def test_the_refused_parameter_is_found_in_the_message():
     assert refused_param({"reasoning_effort": "low", "seed": 1}, message, None, None) == "reasoning_effort"
 
 
+def test_a_refused_json_schema_is_the_response_format():
+    message = "This model does not support response format `json_schema`."
+    assert refused_param({"response_format": {}}, message, None, None) == "response_format"
+
+
 def test_a_message_that_names_no_parameter_of_ours_refuses_none():
     assert refused_param({"seed": 1}, "this model is not supported", None, None) is None

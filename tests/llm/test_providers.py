@@ -3,7 +3,7 @@
 import pytest
 
 from groundrule.errors import ConfigError
-from groundrule.llm import ScriptedClient, register_prefix, registry, resolve_client
+from groundrule.llm import OpenAIClient, ScriptedClient, register_prefix, registry, resolve_client
 from groundrule.llm.litellm_client import check_version
 from groundrule.llm.metered import MeteredClient
 from groundrule.llm.providers import PROVIDERS, request_params
@@ -88,6 +88,12 @@ def test_a_client_is_metered_once():
     client, _ = resolve_client(ScriptedClient([]))
     assert isinstance(client, MeteredClient)
     assert resolve_client(client)[0] is client
+
+
+def test_an_openai_client_as_a_judge_must_name_its_model():
+    assert resolve_client(OpenAIClient(base_url="http://127.0.0.1:1/v1", model="m"))[1] == "m"
+    with pytest.raises(ConfigError, match=r"OpenAIClient\(model=\.\.\.\)"):
+        resolve_client(OpenAIClient())
 
 
 def test_something_else_is_no_judge():

@@ -141,6 +141,11 @@ async def test_a_group_with_one_distinct_member_costs_no_call_and_says_so(answer
     assert {t.unscored for t in judged} == {NOTHING_TO_COMPARE}
 
 
+async def test_a_group_with_one_member_needs_no_key(monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    assert (await ruler_score_group(group_of("alone"), "openai/o3")).rewards == [None]
+
+
 async def test_an_empty_group_stays_empty():
     assert len(await ruler_score_group(TrajectoryGroup([]), ScriptedClient([]))) == 0
 

@@ -67,7 +67,7 @@ class ReplyCache:
     @contextlib.asynccontextmanager
     async def flight(self, key: str) -> AsyncIterator[None]:
         """Hold this while making the value for `key`: others in this process wait, then find it."""
-        flight = (os.getpid(), str(self.path), key)
+        flight = (str(self.path), key)
         while True:
             with _flights_lock:
                 ahead = _flights.get(flight)
@@ -168,9 +168,20 @@ def default_cache() -> ReplyCache:
 
 _defaults: dict[Path, ReplyCache] = {}
 
-_flights: dict[tuple[int, str, str], concurrent.futures.Future[None]] = {}
-"""Values being made right now, by process, file and key."""
+_flights: dict[tuple[str, str], concurrent.futures.Future[None]] = {}
+"""Values being made right now in this process, by file and key."""
 _flights_lock = threading.Lock()
+
+
+def _begin_child() -> None:
+    """A forked child waits for nothing that only its parent can finish."""
+    global _flights_lock
+    _flights_lock = threading.Lock()
+    _flights.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_child)
 
 _inherited: list[sqlite3.Connection] = []
 """Connections from before a fork, kept so that they are never closed here."""

@@ -33,7 +33,7 @@ class OpenAIClient:
 
     Without `base_url` and `api_key` the environment variables are read at each call. A parameter that the
     endpoint refuses with a 400 is dropped (a token limit renamed) and the call made once more; that is
-    remembered for the model.
+    remembered for the model. `model` is asked for when the client itself is given as a judge.
     """
 
     def __init__(
@@ -48,7 +48,9 @@ class OpenAIClient:
         url_variable: str = "OPENAI_BASE_URL",
         default_url: str = OPENAI_URL,
         needs_key: bool = True,
+        model: str = "",
     ) -> None:
+        self.model = model
         retry = retry or Retry()
         if timeout_s is not None:
             retry = replace(retry, deadline_s=float(timeout_s))
@@ -81,6 +83,8 @@ class OpenAIClient:
     async def complete(self, request: ChatRequest) -> ChatReply:
         """The endpoint's reply. Raises `ProviderError`, `DeadlineError` or another `LlmError`."""
         url, key = self.base_url, self.check_key()
+        if request.params.get("stream"):
+            raise ConfigError("stream=True cannot be used here: replies are read whole; leave it out")
 
         async def call(seconds_left: float) -> ChatReply:
             return await self._adapting(request, url, key, seconds_left)

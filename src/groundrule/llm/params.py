@@ -54,7 +54,8 @@ def refused_param(params: Mapping[str, Any], message: str, code: str | None, nam
     """The one parameter of ours that a 400 answer refuses to know; None when the fault is another."""
     if code not in _REFUSAL_CODES and not _REFUSAL.search(message):
         return None
-    candidates = [(named or "").split(".")[0], *re.findall(r"[A-Za-z_]+", message)]
+    words = re.findall(r"[A-Za-z_]+", re.sub(r"response format|json_schema", "response_format", message))
+    candidates = [(named or "").split(".")[0], *words]
     return next((name for name in candidates if name in params), None)
 
 

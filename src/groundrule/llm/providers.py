@@ -8,6 +8,7 @@ A key goes only to the provider whose environment variable holds it.
 from __future__ import annotations
 
 import difflib
+import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -69,14 +70,20 @@ def resolve(
     """
     extra = dict(extra_params or {})
     if not isinstance(judge, str):
-        return _metered(judge), str(getattr(judge, "model", "") or _name_of(judge))
+        client = _metered(judge)
+        model = str(getattr(judge, "model", "") or "")
+        if not model and isinstance(client.client, OpenAIClient):
+            raise ConfigError(
+                "the OpenAIClient given as a judge names no model; make it OpenAIClient(model=...)"
+            )
+        return client, model or _name_of(judge)
     if judge.startswith(("http://", "https://")):
         base_url, _, model = judge.partition("#")
         if not model:
             raise ConfigError(f"{judge!r} names no model; write it behind a #, as in {judge}#my-model")
         # Keys from the environment stay with their own provider.
-        client = _openai_client(base_url, extra, key_variable="", url_variable="", needs_key=False)
-        return MeteredClient(client), model
+        own = _openai_client(base_url, extra, Provider(base_url, "", needs_key=False))
+        return MeteredClient(own), model
     if registry.is_registered(judge):
         made = registry.make(judge, extra)
         return made if hasattr(made, "score") else (_metered(made), judge.partition("/")[2])
@@ -103,10 +110,12 @@ def request_params(extra_params: Mapping[str, Any] | None) -> dict[str, Any]:
     return {key: value for key, value in (extra_params or {}).items() if key not in _CONNECTION}
 
 
-def without_provider(name: str) -> str:
-    """The model's own name: "openai/o3" is "o3" at its endpoint."""
+def named_client(client: ChatClient, name: str) -> tuple[ChatClient, str]:
+    """A client of the user's own under a judge's name: "openai/o3" asks it for "o3", at OpenAI's price."""
     prefix, _, model = name.partition("/")
-    return model if prefix in PROVIDERS and model else name
+    if prefix not in PROVIDERS or not model:
+        return _metered(client), name
+    return (client if isinstance(client, MeteredClient) else MeteredClient(client, provider=prefix)), model
 
 
 def _metered(judge: Any) -> MeteredClient:
@@ -127,26 +136,31 @@ def _name_of(judge: Any) -> str:
 
 def _provided(prefix: str, model: str, extra: dict[str, Any]) -> tuple[ChatClient, str]:
     provider = PROVIDERS[prefix]
-    client = _openai_client(
-        extra.get("api_base") or extra.get("base_url"),
-        extra,
-        key_variable=provider.key_variable,
-        url_variable=provider.url_variable,
-        default_url=provider.base_url,
-        needs_key=provider.needs_key,
-    )
+    client = _openai_client(extra.get("api_base") or extra.get("base_url"), extra, provider)
     client.check_key()
     return MeteredClient(client, provider=prefix, is_free=provider.is_free), model
 
 
-def _openai_client(base_url: str | None, extra: Mapping[str, Any], **provider: Any) -> OpenAIClient:
-    retries = extra.get("num_retries")
+def _openai_client(base_url: str | None, extra: Mapping[str, Any], provider: Provider) -> OpenAIClient:
+    return _shared_client(
+        provider, base_url, extra.get("api_key"), extra.get("timeout"), extra.get("num_retries")
+    )
+
+
+@functools.lru_cache(maxsize=64)
+def _shared_client(
+    provider: Provider, base_url: str | None, key: str | None, timeout_s: float | None, retries: int | None
+) -> OpenAIClient:
+    """One client for all who ask the same: it remembers which parameters an endpoint refused."""
     return OpenAIClient(
         base_url=base_url,
-        api_key=extra.get("api_key"),
-        timeout_s=extra.get("timeout"),
-        attempts=None if retries is None else 1 + int(retries),
-        **provider,
+        api_key=key,
+        timeout_s=timeout_s,
+        attempts=None if retries is None else 1 + retries,
+        key_variable=provider.key_variable,
+        url_variable=provider.url_variable,
+        default_url=provider.base_url,
+        needs_key=provider.needs_key,
     )
 
 

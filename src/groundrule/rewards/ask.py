@@ -9,15 +9,17 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any, Generic, TypeVar
 
 from groundrule.data.messages import Message, text_of
-from groundrule.data.protocols import ChatClient, ChatReply, ChatRequest, Usage
+from groundrule.data.protocols import ChatReply, ChatRequest, Usage
 from groundrule.errors import BudgetError, JudgeError, JudgeReplyError, LlmError
 from groundrule.llm.cache import ReplyCache, cache_key
 from groundrule.llm.cost import current_ledger
 from groundrule.llm.metered import call_of
+from groundrule.rewards.judges import Judge
+from groundrule.rewards.replies import answer_text
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
@@ -27,24 +29,11 @@ _HOPELESS = {"refusal", "prompt_truncated"}
 
 _RUNS = re.compile(r"(.)\1{3,}", re.DOTALL)
 _SMALLEST_CONTEXT = 1_500
+_SHOWN_AGAIN = 4_000
 
 
 @dataclass(frozen=True)
-class Judge:
-    """A chat model to ask, ready to be called."""
-
-    client: ChatClient
-    model: str
-    params: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def endpoint(self) -> str:
-        """What tells one endpoint from another in a cache key."""
-        return str(getattr(self.client, "base_url", "") or "")
-
-
-@dataclass(frozen=True)
-class Answer(Generic[T]):
+class Reading(Generic[T]):
     """A reply that could be read, and what it took."""
 
     value: T
@@ -58,10 +47,10 @@ async def ask(
     read: Callable[[ChatReply], T],
     *,
     purpose: str,
-    cache: ReplyCache | None = None,
+    cache: ReplyCache | bool | None = None,
     key_parts: Mapping[str, Any] | None = None,
     max_reasks: int = 1,
-) -> Answer[T]:
+) -> Reading[T]:
     """The first readable answer. `read` raises `JudgeReplyError` for one that is not.
 
     With a single judge its own error is raised; with several, a `JudgeError` that names each.
@@ -69,8 +58,9 @@ async def ask(
     failures: list[tuple[Judge, JudgeError | LlmError]] = []
     for judge in judges:
         try:
+            kept_in = judge.cache(cache)
             return await _ask_cached(
-                judge, messages(judge), read, purpose, cache, key_parts or {}, max_reasks
+                judge, messages(judge), read, purpose, kept_in, key_parts or {}, max_reasks
             )
         except BudgetError:
             raise
@@ -91,7 +81,7 @@ async def _ask_cached(
     cache: ReplyCache | None,
     key_parts: Mapping[str, Any],
     max_reasks: int,
-) -> Answer[T]:
+) -> Reading[T]:
     if cache is None:
         return await _ask_until_read(judge, messages, read, purpose, max_reasks)
     key = cache_key(
@@ -101,7 +91,7 @@ async def _ask_cached(
         if (stored := cache.get(key)) is not None:
             reply = ChatReply(**{**stored, "usage": Usage(**stored["usage"])}, cost_usd=0.0, cached=True)
             try:
-                answer = Answer(read(reply), reply, 0.0)
+                answer = Reading(read(reply), reply, 0.0)
             except JudgeReplyError:
                 pass  # Written by another version of the reader; ask again.
             else:
@@ -115,7 +105,7 @@ async def _ask_cached(
 
 async def _ask_until_read(
     judge: Judge, messages: list[Message], read: Callable[[ChatReply], T], purpose: str, max_reasks: int
-) -> Answer[T]:
+) -> Reading[T]:
     conversation = list(messages)
     costs: list[float | None] = []
     for attempt in range(max_reasks + 1):
@@ -126,7 +116,7 @@ async def _ask_until_read(
         costs.append(reply.cost_usd)
         try:
             check_prompt_arrived(conversation, reply)
-            return Answer(read(reply), reply, _sum(costs))
+            return Reading(read(reply), reply, _sum(costs))
         except JudgeReplyError as error:
             if attempt == max_reasks or error.kind in _HOPELESS:
                 raise
@@ -142,12 +132,12 @@ def _sum(costs: Sequence[float | None]) -> float | None:
 
 def _objection(reply: ChatReply, error: JudgeReplyError) -> list[Message]:
     """Show the judge its reply and what was wrong with it."""
-    said = text_of(reply.content).strip()
+    said = answer_text(text_of(reply.content))[:_SHOWN_AGAIN]
     shorter = " Keep the explanations short." if error.kind == "truncated" else ""
     objection: Message = {
         "role": "user",
-        "content": f"That reply could not be used: {error}. Answer again with the complete JSON object in "
-        f"the format of your instructions, and nothing else.{shorter}",
+        "content": f"That reply could not be used: {str(error)[:500]}. Answer again with the complete JSON "
+        f"object in the format of your instructions, and nothing else.{shorter}",
     }
     return [{"role": "assistant", "content": said}, objection] if said else [objection]
 

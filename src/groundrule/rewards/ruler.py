@@ -14,18 +14,18 @@ from typing import Any
 from groundrule._util.aio import settle
 from groundrule._util.seed import derive
 from groundrule.data.group import TrajectoryGroup
-from groundrule.data.messages import Tools
-from groundrule.data.protocols import ChatClient, Scorer
+from groundrule.data.messages import Message, Tools
+from groundrule.data.protocols import ChatClient
 from groundrule.data.score import Score
 from groundrule.data.trajectory import History, Trajectory
 from groundrule.errors import ConfigError, JudgeError, LlmError
-from groundrule.llm import params as model_params
-from groundrule.llm.cache import ReplyCache, default_cache
-from groundrule.llm.metered import MeteredClient
-from groundrule.llm.providers import JudgeLike, request_params, resolve, without_provider
+from groundrule.llm import registry
+from groundrule.llm.cache import ReplyCache
+from groundrule.llm.providers import JudgeLike
 from groundrule.rewards.apply import apply_scores
-from groundrule.rewards.ask import Judge, ask
+from groundrule.rewards.ask import ask
 from groundrule.rewards.attempt import Attempt, attempts_of, evidence_key, shared_system_len, turn_key
+from groundrule.rewards.judges import Fallback, Judge, judge_chain
 from groundrule.rewards.parse import TrajectoryScore, parse_chat_reply
 from groundrule.rewards.prompt import DEFAULT_RUBRIC, RESPONSE_FORMAT, judge_messages, prompt_version
 
@@ -36,7 +36,6 @@ GOOD_GROUP_SIZE = 4
 
 NOTHING_TO_COMPARE = "nothing to compare: the group has one distinct trajectory, so no judge was asked"
 
-_ENDPOINTS = ("http://", "https://", "litellm:")
 _said: set[str] = set()
 
 
@@ -52,7 +51,7 @@ async def ruler(
     seed: int = 0,
     client: ChatClient | None = None,
     cache: ReplyCache | bool | None = None,
-    fallback: JudgeLike | Sequence[JudgeLike] | None = None,
+    fallback: Fallback = None,
     histories: Sequence[Sequence[Any]] | None = None,
     show_images: bool | None = None,
     show_reasoning: bool = False,
@@ -109,7 +108,7 @@ async def ruler_score_group(
     seed: int = 0,
     client: ChatClient | None = None,
     cache: ReplyCache | bool | None = None,
-    fallback: JudgeLike | Sequence[JudgeLike] | None = None,
+    fallback: Fallback = None,
     show_images: bool | None = None,
     show_reasoning: bool = False,
 ) -> TrajectoryGroup:
@@ -152,7 +151,7 @@ class Ruler:
     seed: int = 0
     client: ChatClient | None = None
     cache: ReplyCache | bool | None = None
-    fallback: JudgeLike | Sequence[JudgeLike] | None = None
+    fallback: Fallback = None
     show_images: bool | None = None
     """None: decided by the judge's model."""
     show_reasoning: bool = False
@@ -169,13 +168,23 @@ class Ruler:
         """The same, but a judge without a usable reply raises."""
         if self.passes < 1:
             raise ConfigError(f"passes is {self.passes}, but the judge must read the group at least once")
-        judges = self._judges()
+        attempts = attempts_of(group, show_reasoning=self.show_reasoning)
+        by_late_name = isinstance(self.judge_model, str) and registry.is_registered(self.judge_model)
+        if not by_late_name and not _can_compare(attempts):
+            return [Score.none(NOTHING_TO_COMPARE) for _ in attempts]
+        judges = judge_chain(
+            self.judge_model,
+            self.extra_litellm_params,
+            client=self.client,
+            fallback=self.fallback,
+            defaults={"response_format": RESPONSE_FORMAT},
+        )
         chat_judges = [judge for judge in judges if isinstance(judge, Judge)]
         scorers = [judge for judge in judges if not isinstance(judge, Judge)]
         if not isinstance(judges[0], Judge):
             return await judges[0].score(group)
         try:
-            return await self._compare(attempts_of(group, show_reasoning=self.show_reasoning), chat_judges)
+            return await self._compare(attempts, chat_judges)
         except (JudgeError, LlmError):
             if not scorers:
                 raise
@@ -184,7 +193,7 @@ class Ruler:
     async def _compare(self, attempts: Sequence[Attempt], judges: Sequence[Judge]) -> list[Score]:
         """Score the distinct attempts and give equal ones the same score."""
         distinct = {attempt.key: attempt for attempt in attempts}
-        if len(distinct) < 2:
+        if not _can_compare(attempts):
             return [Score.none(NOTHING_TO_COMPARE) for _ in attempts]
         _warn_about(attempts)
         runs = await settle([self._one_pass(list(distinct.values()), judges, p) for p in range(self.passes)])
@@ -209,12 +218,10 @@ class Ruler:
         random.Random(derive(seed, *(evidence_key(attempt, system_len) for attempt in shown))).shuffle(shown)
         answer = await ask(
             judges,
-            lambda judge: judge_messages(
-                shown, rubric=self.rubric, seed=seed, show_images=self._images_for(judge)
-            ),
+            lambda judge: self._messages(judge, shown, seed),
             lambda reply: parse_chat_reply(reply, len(shown)),
             purpose="judge/ruler",
-            cache=self._cache_for(judges),
+            cache=self.cache,
             key_parts={"kind": "ruler", "prompt": prompt_version(), "pass": number},
         )
         if self.debug:
@@ -224,43 +231,13 @@ class Ruler:
             for attempt, said in zip(shown, answer.value, strict=True)
         }
 
-    def _judges(self) -> list[Judge | Scorer]:
-        """The judge and its fallbacks, ready to be asked. Address and key of the first are its own."""
-        fallback = self.fallback
-        several = isinstance(fallback, Sequence) and not isinstance(fallback, str)
-        further: list[Any] = [] if fallback is None else list(fallback) if several else [fallback]  # type: ignore[arg-type]
-        params = request_params(self.extra_litellm_params)
-        return [self._first_judge(), *(_judge(name, params) for name in further)]
-
-    def _first_judge(self) -> Judge | Scorer:
-        if self.client is None:
-            return _judge(self.judge_model, self.extra_litellm_params)
-        model = without_provider(self.judge_model) if isinstance(self.judge_model, str) else ""
-        client = self.client if isinstance(self.client, MeteredClient) else MeteredClient(self.client)
-        return Judge(client, model, _params(self.extra_litellm_params))
-
-    def _images_for(self, judge: Judge) -> bool:
-        if self.show_images is not None:
-            return self.show_images
-        told = getattr(judge.client, "takes_images", None)
-        return model_params.takes_images(judge.model) if told is None else bool(told)
-
-    def _cache_for(self, judges: Sequence[Judge]) -> ReplyCache | None:
-        """A function or a client of the user's own has no identity to cache by, unless told otherwise."""
-        if isinstance(self.cache, ReplyCache):
-            return self.cache
-        by_name = all(judge.endpoint.startswith(_ENDPOINTS) for judge in judges)
-        return default_cache() if self.cache or (self.cache is None and by_name) else None
+    def _messages(self, judge: Judge, shown: Sequence[Attempt], seed: int) -> list[Message]:
+        show_images = judge.takes_images if self.show_images is None else self.show_images
+        return judge_messages(shown, rubric=self.rubric, seed=seed, show_images=show_images)
 
 
-def _judge(judge: JudgeLike, extra: Mapping[str, Any] | None) -> Judge | Scorer:
-    found = resolve(judge, extra)
-    return Judge(*found, _params(extra)) if isinstance(found, tuple) else found
-
-
-def _params(extra: Mapping[str, Any] | None) -> dict[str, Any]:
-    params = {"response_format": RESPONSE_FORMAT, **request_params(extra)}
-    return {name: value for name, value in params.items() if value is not None}
+def _can_compare(attempts: Sequence[Attempt]) -> bool:
+    return len({attempt.key for attempt in attempts}) > 1
 
 
 def _history(history: Any) -> History:
