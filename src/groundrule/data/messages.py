@@ -30,7 +30,7 @@ def message_of(item: Any) -> Message:
         if message.get("role") == "assistant":
             message.setdefault("content", "")
         return message
-    message = item.message.model_dump(mode="json", exclude_none=True)
+    message = dict(item.message.model_dump(mode="json", exclude_none=True))
     message["role"] = "assistant"
     message.setdefault("content", "")
     return message

@@ -6,7 +6,7 @@ import contextlib
 import time
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
@@ -84,7 +84,7 @@ class Trajectory(BaseModel):
     metrics: dict[str, float | int | bool] = Field(default_factory=dict)
     metadata: dict[str, Scalar] = Field(default_factory=dict)
     logs: list[str] = Field(default_factory=list)
-    start_time: datetime = Field(default_factory=lambda: datetime.now(timezone.utc), exclude=True)
+    start_time: datetime = Field(default_factory=lambda: datetime.now(UTC), exclude=True)
 
     def __eq__(self, other: object) -> bool:
         """Equal content; the moment of creation does not count."""
@@ -102,7 +102,7 @@ class Trajectory(BaseModel):
 
     def finish(self) -> Trajectory:
         """Note the seconds since creation as `metrics["duration"]`."""
-        elapsed = datetime.now(timezone.utc) - self.start_time
+        elapsed = datetime.now(UTC) - self.start_time
         self.metrics["duration"] = elapsed.total_seconds()
         return self
 
