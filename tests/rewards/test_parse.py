@@ -178,6 +178,8 @@ def test_a_tenth_is_read_in_each_spelling(written):
         "85%",
         "8/10",
         "0.8x",
+        "0.",
+        '"1."',
         '"٠.٩"',
     ],
 )
@@ -195,6 +197,11 @@ def test_what_is_not_finite_is_refused(written):
 @pytest.mark.parametrize("written", ["-0.1", "1.0000001", "7", "100", '"1.5"', '"-0.1"', "1e9"])
 def test_out_of_range_is_refused_and_never_clamped(written):
     assert kind(one(written), 1) == "out_of_range"
+
+
+@pytest.mark.parametrize("written", ["0.9 5", "0. 9", "1 0", '"0." "9"', "0.9 0.2", "- 1", "0.9 // of 1"])
+def test_two_numbers_never_become_one(written):
+    assert kind(one(written), 1) == "invalid_json"
 
 
 def test_a_null_score_is_missing():

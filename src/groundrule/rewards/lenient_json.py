@@ -62,7 +62,7 @@ def _mended(text: str) -> str:
         result.append(token)
         if token in ("}", "]") and following in ("{", "["):
             result.append(",")
-    return "".join(result)
+    return " ".join(result)  # Never "": two numbers must not become one.
 
 
 def _tokens(text: str) -> list[str]:

@@ -25,7 +25,7 @@ from groundrule.rewards.replies import INVISIBLE, Answer, read_answer
 
 _CUT_OFF = {"length", "max_tokens", "model_length"}
 _REFUSED = {"content_filter", "refusal", "safety"}
-_DECIMAL = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)")
+_DECIMAL = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)")
 _NON_FINITE = re.compile(r"[+-]?(?:nan|inf|infinity)", re.IGNORECASE)
 _VERDICT_START = re.compile(r"""\{\s*["']?scores\b""")
 _VERDICT_KEY = re.compile(r"""["']?\b(?:scores|trajectory_id)["']?\s*:""")
