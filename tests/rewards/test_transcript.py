@@ -122,6 +122,37 @@ def test_arguments_that_are_no_json_are_shown_as_they_are():
     assert "CALL lookup({oops [not a JSON object]) #1" in block(text, 1)
 
 
+def test_calls_in_the_old_form_and_of_custom_tools_are_shown():
+    old = {"role": "assistant", "content": "", "function_call": {"name": "old", "arguments": '{"a": 1}'}}
+    custom = {"id": "c", "type": "custom", "custom": {"name": "shell", "input": "ls -l"}}
+    text = text_of_group([old], [{"role": "assistant", "content": "", "tool_calls": [custom]}])
+    assert 'CALL old({"a": 1}) #1' in block(text, 1)
+    assert 'CALL shell({"input": "ls -l"}) #1' in block(text, 2)
+
+
+def test_calls_that_reuse_an_id_get_their_own_numbers():
+    text = text_of_group(
+        [*tool_turns("{}", "one"), *tool_turns("{}", "two"), *tool_turns("{}", "three")], chat("y")
+    )
+    assert re.findall(r"RESULT lookup#(\d)>>>\n(\w+)", text) == [("1", "one"), ("2", "two"), ("3", "three")]
+
+
+def test_sound_and_files_are_told_apart_by_their_hash():
+    def turns(data):
+        part = {"type": "input_audio", "input_audio": {"data": data, "format": "wav"}}
+        return [{"role": "user", "content": [{"type": "text", "text": "hear"}, part]}]
+
+    text = text_of_group(turns("QUJD"), turns("REVG"))
+    hashes = re.findall(r"INPUT_AUDIO \d+ characters sha256:(\w{16})", text)
+    assert len(set(hashes)) == 2
+
+
+def test_a_refusal_in_parts_is_shown():
+    part = {"type": "refusal", "refusal": "I will not."}
+    text = text_of_group([*chat("")[:2], {"role": "assistant", "content": [part]}], chat("y"))
+    assert re.search(r"REFUSED>>>\nI will not.", block(text, 1))
+
+
 def test_text_in_other_alphabets_is_not_escaped():
     text = text_of_group(chat("根据政策，可以退款。"), chat("मैं मदद कर सकता हूँ 👨‍👩‍👧"))
     assert "根据政策，可以退款。" in text

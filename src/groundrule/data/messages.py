@@ -13,6 +13,8 @@ from typing import Any
 Message = dict[str, Any]
 Tools = list[dict[str, Any]]
 
+_TEXT_TYPES = ("text", "input_text", "output_text")
+
 
 def is_choice(item: object) -> bool:
     """True for an OpenAI `Choice`: something with a message and a finish reason."""
@@ -47,12 +49,14 @@ def text_of(content: Any) -> str:
     return str(content)
 
 
+def _is_text(part: Any) -> bool:
+    return isinstance(part, str) or (isinstance(part, Mapping) and part.get("type") in _TEXT_TYPES)
+
+
 def _part_text(part: Any) -> str:
     if isinstance(part, str):
         return part
-    if isinstance(part, Mapping) and part.get("type") in ("text", "input_text", "output_text"):
-        return str(part.get("text") or "")
-    return ""
+    return str(part.get("text") or "") if _is_text(part) else ""
 
 
 def images_of(content: Any) -> list[dict[str, Any]]:
@@ -74,7 +78,7 @@ def canonical(message: Mapping[str, Any]) -> Message:
     """
     result = message_of(message)
     content = result.get("content")
-    if isinstance(content, list) and not images_of(content):
+    if isinstance(content, list) and all(_is_text(part) for part in content):
         result["content"] = text_of(content)
     if calls := result.get("tool_calls"):
         result["tool_calls"] = [_canonical_call(call) for call in calls]

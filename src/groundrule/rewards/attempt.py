@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from groundrule.data.group import TrajectoryGroup
@@ -19,7 +19,7 @@ from groundrule.data.trajectory import History
 Turn = dict[str, Any]
 """A message as the judge sees it: role, content, calls, and refusal, reasoning, answers, cut if any."""
 
-_THINKING = re.compile(r"\s*<(think|thinking)>.*?</\1>\s*", re.DOTALL)
+_THINKING = re.compile(r"\A\s*<(think|thinking)>.*?</\1>\s*", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -104,33 +104,51 @@ def common_prefix_len(conversations: Sequence[Sequence[Turn]]) -> int:
     return shortest
 
 
+@dataclass
+class _Calls:
+    """The tool calls of one conversation so far; providers' ids are random and may repeat."""
+
+    count: int = 0
+    by_id: dict[str, tuple[int, str]] = field(default_factory=dict)
+
+    def add(self, call: Message) -> dict[str, Any]:
+        function = call.get("function") or call.get("custom") or {}
+        name = str(function.get("name") or "?")
+        self.count += 1
+        self.by_id[str(call.get("id"))] = (self.count, name)
+        return {"number": self.count, "name": name, "arguments": _arguments(function)}
+
+
+def _arguments(function: Mapping[str, Any]) -> Any:
+    """An object where the arguments are one, else the text that was given."""
+    if "input" in function:
+        return {"input": function["input"]}
+    arguments = function.get("arguments")
+    try:
+        return json.loads(arguments) if isinstance(arguments, str) else arguments
+    except (ValueError, RecursionError):
+        return arguments
+
+
 def _turns(items: Iterable[Any], show_reasoning: bool) -> tuple[Turn, ...]:
-    calls: dict[str, tuple[int, str]] = {}
+    calls = _Calls()
     return tuple(_turn(item, calls, show_reasoning) for item in items)
 
 
-def _turn(item: Any, calls: dict[str, tuple[int, str]], show_reasoning: bool) -> Turn:
+def _turn(item: Any, calls: _Calls, show_reasoning: bool) -> Turn:
     message = canonical(message_of(item))
-    turn: Turn = {"role": message.get("role", "user"), "content": message.get("content", ""), "calls": []}
-    if turn["role"] == "assistant" and isinstance(turn["content"], str) and not show_reasoning:
-        turn["content"] = (
-            _THINKING.sub("", turn["content"], count=1) if _opens_thinking(turn) else turn["content"]
-        )
-    for call in message.get("tool_calls") or _old_call(message):
-        function = call.get("function") or call.get("custom") or {}
-        name = str(function.get("name") or "?")
-        number = len(calls) + 1
-        calls[str(call.get("id") or f"without id {number}")] = (number, name)
-        turn["calls"].append(
-            {"number": number, "name": name, "arguments": function.get("arguments", function.get("input"))}
-        )
-    if turn["role"] in ("tool", "function"):
-        number, name = calls.get(str(message.get("tool_call_id")), (0, str(message.get("name") or "?")))
+    role, content = message.get("role", "user"), message.get("content", "")
+    if role == "assistant" and isinstance(content, str) and not show_reasoning:
+        content = _THINKING.sub("", content, count=1)
+    turn: Turn = {"role": role, "content": content, "calls": [calls.add(call) for call in _calls_of(message)]}
+    if role in ("tool", "function"):
+        unknown = (0, str(message.get("name") or "?"))
+        number, name = calls.by_id.get(str(message.get("tool_call_id")), unknown)
         turn.update(role="tool", answers=number, name=name)
     elif message.get("name"):
         turn["name"] = str(message["name"])
-    if message.get("refusal"):
-        turn["refusal"] = str(message["refusal"])
+    if refusal := message.get("refusal") or _refusal_parts(content):
+        turn["refusal"] = str(refusal)
     reasoning = message.get("reasoning_content") or message.get("reasoning")
     if show_reasoning and reasoning:
         turn["reasoning"] = str(reasoning)
@@ -140,11 +158,13 @@ def _turn(item: Any, calls: dict[str, tuple[int, str]], show_reasoning: bool) ->
     return turn
 
 
-def _opens_thinking(turn: Turn) -> bool:
-    return _THINKING.match(turn["content"]) is not None
+def _calls_of(message: Message) -> list[Message]:
+    """The tool calls of a message, also in the form before `tool_calls`."""
+    if message.get("function_call"):
+        return [{"function": dict(message["function_call"])}]
+    return list(message.get("tool_calls") or [])
 
 
-def _old_call(message: Message) -> list[dict[str, Any]]:
-    """The one call of a message in the form before `tool_calls`."""
-    call = message.get("function_call")
-    return [{"function": dict(call)}] if call else []
+def _refusal_parts(content: Any) -> str:
+    parts = content if isinstance(content, list) else []
+    return "".join(str(part.get("refusal") or "") for part in parts if isinstance(part, Mapping))

@@ -145,7 +145,7 @@ def _arguments(arguments: Any) -> str:
 def _write_content(page: _Page, content: Any) -> None:
     if isinstance(content, list):
         for part in content:
-            kind = part.get("type", "text") if isinstance(part, dict) else "text"
+            kind = str(part.get("type") or "part") if isinstance(part, dict) else "part"
             if kind in ("image_url", "input_image"):
                 page.image(part)
             elif text := text_of([part]):
