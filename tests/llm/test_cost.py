@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from groundrule.data import ChatReply, ChatRequest, Usage
-from groundrule.errors import BudgetError, ConfigError
+from groundrule.errors import BudgetError, ConfigError, DeadlineError, ProviderError
 from groundrule.llm import Budget, Ledger, Price, ScriptedClient, current_ledger, use_ledger
 from groundrule.llm.cost import Call
 from groundrule.llm.metered import MeteredClient
@@ -61,6 +61,16 @@ async def test_a_metered_client_fills_in_the_cost():
         reply = await client.complete(REQUEST)
     assert reply.cost_usd == pytest.approx(0.0028)
     assert ledger.total("judge/ruler").cost_usd == pytest.approx(0.0028)
+
+
+@pytest.mark.parametrize(
+    ("error", "cost"), [(ProviderError("busy", status=503), 0.0), (DeadlineError("too late"), None)]
+)
+async def test_a_failed_call_is_counted(error, cost):
+    client = MeteredClient(ScriptedClient([error]), provider="openai")
+    with use_ledger(Ledger()) as ledger, pytest.raises(type(error)):
+        await client.complete(REQUEST)
+    assert (ledger.total().failed_calls, ledger.total().cost_usd) == (1, cost)
 
 
 async def test_a_free_endpoint_costs_nothing():

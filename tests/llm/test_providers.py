@@ -65,6 +65,11 @@ def test_an_address_in_the_parameters_replaces_the_providers():
     assert client.base_url == "http://127.0.0.1:1/v1"
 
 
+def test_an_address_without_a_path_gets_v1(monkeypatch):
+    monkeypatch.setenv("OLLAMA_API_BASE", "http://10.0.0.1:11434")
+    assert resolve_client("ollama/m")[0].base_url == "http://10.0.0.1:11434/v1"
+
+
 def test_an_address_in_the_environment_replaces_the_providers(monkeypatch):
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:2/v1")
     assert resolve_client("openai/m")[0].base_url == "http://127.0.0.1:2/v1"

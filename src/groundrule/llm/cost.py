@@ -65,6 +65,8 @@ class Call:
     cost_usd: float | None
     cached: bool = False
     """Answered from our own reply cache: nothing was sent or paid."""
+    error: str | None = None
+    """The kind of error that came instead of a reply."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,7 @@ class Total:
     cached_tokens: int = 0
     known_cost_usd: float = 0.0
     unpriced_calls: int = 0
+    failed_calls: int = 0
 
     @property
     def cost_usd(self) -> float | None:
@@ -96,6 +99,7 @@ class Total:
             cached_tokens=self.cached_tokens + (call.cached_tokens or 0),
             known_cost_usd=self.known_cost_usd + (call.cost_usd or 0.0),
             unpriced_calls=self.unpriced_calls + (call.cost_usd is None),
+            failed_calls=self.failed_calls + (call.error is not None),
         )
 
     def __str__(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from groundrule.data.protocols import ChatClient, ChatReply, ChatRequest
+from groundrule.errors import DeadlineError, LlmError
 from groundrule.llm.cost import Call, current_ledger
 
 
@@ -20,8 +21,14 @@ class MeteredClient:
         """The client's reply with its cost filled in; the cost stays None where the price is unknown."""
         ledger = current_ledger()
         ledger.start()
-        reply = await self.client.complete(request)
         name = f"{self.provider}/{request.model}" if self.provider else request.model
+        try:
+            reply = await self.client.complete(request)
+        except LlmError as error:
+            # An error answer is not charged; whether one is that came too late is not known.
+            cost = None if isinstance(error, DeadlineError) and not self._is_free else 0.0
+            ledger.record(Call(name, request.purpose, None, None, None, cost, error=type(error).__name__))
+            raise
         if reply.cost_usd is None:
             price = ledger.price_of(name)
             cost = 0.0 if self._is_free else price.cost_usd(reply.usage) if price else None

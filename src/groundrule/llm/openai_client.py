@@ -64,9 +64,10 @@ class OpenAIClient:
 
     @property
     def base_url(self) -> str:
-        """Where calls made now would go."""
+        """Where calls made now would go. An address without a path gets `/v1`, as such servers have it."""
         override = os.environ.get(self._url_variable) if self._url_variable else None
-        return self._given_url or override or self._default_url
+        url = self._given_url or override or self._default_url
+        return url.rstrip("/") + "/v1" if urlsplit(url).path in ("", "/") else url
 
     def check_key(self) -> str:
         """The key that calls made now would use; `ConfigError` where one is needed and missing."""
