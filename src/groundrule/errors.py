@@ -145,7 +145,9 @@ class ProviderError(LlmError):
         return (_provider_error, (str(self), self.status, self.code, self.retry_after_s))
 
 
-def _provider_error(message: str, status: int, code: str | None, retry_after_s: float | None) -> ProviderError:
+def _provider_error(
+    message: str, status: int, code: str | None, retry_after_s: float | None
+) -> ProviderError:
     return ProviderError(message, status=status, code=code, retry_after_s=retry_after_s)
 
 

@@ -1,1 +1,1 @@
-"""Empty for now."""
+"""Pure maths on numbers and tensors: advantages, policy losses, KL, and what of a group is trained on."""

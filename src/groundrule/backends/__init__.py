@@ -1,1 +1,3 @@
-"""Empty for now."""
+"""Places to train: one learner and one server each, behind the models that a program registers."""
+
+BACKENDS = {"local": "groundrule.backends.local:LocalBackend"}

@@ -219,6 +219,18 @@ class Run:
             remove_folder(self.checkpoint_folder(step))
         return doomed
 
+    def best_step(self, metric: str) -> int | None:
+        """The step with the highest value of a metric; None when it was never recorded."""
+        known = [(line[metric], line["step"]) for line in self.metrics() if line.get(metric) is not None]
+        return max(known)[1] if known else None
+
+    def roll_back(self, step: int) -> None:
+        """Go back to an earlier complete step; everything after it is removed."""
+        if not 0 <= step <= self.step:
+            raise RunError(f"{self.folder} is at step {self.step} and cannot be rolled back to {step}")
+        self._commit(step, self.state)
+        cut_back(self.folder, step)
+
     def _lines(self, path: Path) -> list[dict[str, Any]]:
         lines = [record for _, record in jsonl.read(path)] if path.exists() else []
         return [line for line in lines if line.get("step", 0) <= self.step]

@@ -31,10 +31,10 @@ class Scenario(BaseModel):
 
     @property
     def user_message(self) -> str:
-        """What the user turn says: the question, then the retrieved passage if there is one."""
+        """What the user turn says: the retrieved passage if there is one, then the question."""
         if not self.context:
             return self.question
-        return f"{self.question}\n\n{CONTEXT_LABEL} {self.context}"
+        return f"{CONTEXT_LABEL} {self.context}\n\n{QUESTION_LABEL} {self.question}"
 
     def messages(self, *, system: str | None = None) -> list[dict[str, Any]]:
         """The opening messages of a conversation; `system` replaces the scenario's own prompt."""
@@ -44,3 +44,4 @@ class Scenario(BaseModel):
 
 
 CONTEXT_LABEL = "[Retrieved context]:"
+QUESTION_LABEL = "Question:"

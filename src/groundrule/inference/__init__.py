@@ -1,1 +1,1 @@
-"""Empty for now."""
+"""Weights in, OpenAI-compatible answers out: a batching engine and a small server."""

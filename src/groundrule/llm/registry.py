@@ -13,7 +13,8 @@ from typing import Any
 
 from groundrule.errors import ConfigError
 
-_TARGETS: dict[str, str] = {}
+_TARGETS: dict[str, str] = {"local": "groundrule.models.judges:local_judge"}
+"""The library's own entries; names only, so that nothing is imported before it is used."""
 
 
 def register_prefix(prefix: str, target: str) -> None:

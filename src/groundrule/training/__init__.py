@@ -1,1 +1,1 @@
-"""Empty for now."""
+"""Weights out: the LoRA trainer, which groups it trains on, and checkpoints."""

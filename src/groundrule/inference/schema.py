@@ -1,0 +1,125 @@
+"""The part of OpenAI's chat completions that the local endpoint speaks, as checked requests and plain replies."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from groundrule.models.generate import Sample, SamplingRequest
+
+DEFAULT_MAX_TOKENS = 256
+
+
+class ChatMessage(BaseModel):
+    """One message; unknown keys are passed on to the chat template."""
+
+    model_config = ConfigDict(extra="allow")
+
+    role: Literal["system", "developer", "user", "assistant", "tool", "function"]
+    content: str | list[Any] | None = None
+
+
+class ChatCompletionBody(BaseModel):
+    """A request body. Parameters that would change the answer and are not supported are refused, not ignored."""
+
+    model_config = ConfigDict(extra="allow")
+
+    model: str
+    messages: list[ChatMessage] = Field(min_length=1)
+    tools: list[dict[str, Any]] | None = None
+    n: int = Field(default=1, ge=1, le=128)
+    temperature: float = Field(default=1.0, ge=0, le=2)
+    top_p: float = Field(default=1.0, gt=0, le=1)
+    max_tokens: int | None = Field(default=None, ge=1)
+    max_completion_tokens: int | None = Field(default=None, ge=1)
+    stop: str | list[str] | None = None
+    seed: int | None = None
+    logprobs: bool | None = None
+    top_logprobs: int | None = None
+    stream: bool | None = None
+    presence_penalty: float | None = None
+    frequency_penalty: float | None = None
+    response_format: dict[str, Any] | None = None
+
+    @model_validator(mode="after")
+    def _supported(self) -> ChatCompletionBody:
+        refused = {
+            "stream": bool(self.stream),
+            "top_logprobs": bool(self.top_logprobs),
+            "presence_penalty": bool(self.presence_penalty),
+            "frequency_penalty": bool(self.frequency_penalty),
+            "response_format": (self.response_format or {"type": "text"}).get("type") != "text",
+        }
+        for name, given in refused.items():
+            if given:
+                raise ValueError(f"'{name}' is not supported by this endpoint; leave it out")
+        return self
+
+    @property
+    def limit(self) -> int:
+        """Most tokens to sample."""
+        return self.max_completion_tokens or self.max_tokens or DEFAULT_MAX_TOKENS
+
+    def sampling(self, prompt_ids: list[int], seed: int) -> SamplingRequest:
+        """One answer of this request."""
+        stops = [self.stop] if isinstance(self.stop, str) else self.stop or []
+        return SamplingRequest(
+            prompt_ids=tuple(prompt_ids),
+            max_tokens=self.limit,
+            temperature=self.temperature,
+            top_p=self.top_p,
+            stop=tuple(s for s in stops if s),
+            seed=seed,
+        )
+
+
+def completion(
+    body: ChatCompletionBody, prompt_ids: list[int], samples: list[Sample], tokenizer: Any, version: int
+) -> dict[str, Any]:
+    """The reply. Choices always carry token ids, the prompt's ids, logprobs and how they were sampled."""
+    sampled = sum(len(s.token_ids) for s in samples)
+    return {
+        "id": f"chatcmpl-{uuid.uuid4().hex}",
+        "object": "chat.completion",
+        "created": int(time.time()),
+        "model": body.model,
+        "choices": [_choice(i, s, body, prompt_ids, tokenizer, version) for i, s in enumerate(samples)],
+        "usage": {
+            "prompt_tokens": len(prompt_ids),
+            "completion_tokens": sampled,
+            "total_tokens": len(prompt_ids) + sampled,
+        },
+    }
+
+
+def _choice(
+    index: int, sample: Sample, body: ChatCompletionBody, prompt_ids: list[int], tokenizer: Any, version: int
+) -> dict[str, Any]:
+    return {
+        "index": index,
+        "message": {"role": "assistant", "content": sample.text},
+        "finish_reason": sample.finish_reason,
+        "logprobs": {"content": _logprobs(sample, tokenizer)},
+        "token_ids": sample.token_ids,
+        "prompt_token_ids": prompt_ids,
+        "sampling": {"temperature": body.temperature, "top_p": body.top_p},
+        "policy_version": version,
+    }
+
+
+def _logprobs(sample: Sample, tokenizer: Any) -> list[dict[str, Any]]:
+    result = []
+    for token_id, logprob in zip(sample.token_ids, sample.logprobs, strict=True):
+        token = tokenizer.decode([token_id])
+        result.append({"token": token, "logprob": logprob, "bytes": list(token.encode()), "top_logprobs": []})
+    return result
+
+
+def error_body(
+    message: str, *, kind: str, param: str | None = None, code: str | None = None
+) -> dict[str, Any]:
+    """An error as OpenAI writes it."""
+    return {"error": {"message": message, "type": kind, "param": param, "code": code}}

@@ -1,0 +1,27 @@
+"""Judges that run on a local model, by name: `local/likelihood`, or `local/likelihood:MODEL`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from groundrule.errors import ConfigError
+from groundrule.models import embedded
+from groundrule.models.pool import for_judging
+from groundrule.models.text_model import FrozenTextModel
+from groundrule.rewards.likelihood import LikelihoodJudge, LikelihoodSettings
+
+
+def local_judge(name: str, params: dict[str, Any] | None = None) -> LikelihoodJudge:
+    """The judge behind `local/<name>`; `params` are `LikelihoodSettings`.
+
+    The model is the embedded one unless another is named after a colon.
+    """
+    kind, _, model = name.partition(":")
+    if kind != "likelihood":
+        raise ConfigError(
+            f"'local/{name}' is not a judge; the local judge is 'local/likelihood' "
+            "(or 'local/likelihood:MODEL' with a model folder or Hugging Face id)"
+        )
+    return LikelihoodJudge(
+        FrozenTextModel(for_judging(model or embedded.NAME)), LikelihoodSettings(**(params or {}))
+    )

@@ -1,0 +1,38 @@
+"""Loaded models of this process by name, so that a judge shares the weights of the policy it watches."""
+
+from __future__ import annotations
+
+import threading
+
+from groundrule.models.load import LanguageModel, load_model
+
+_lock = threading.Lock()
+_models: dict[tuple[str, str | None], list[LanguageModel]] = {}
+
+
+def for_judging(name: str, device: str | None = None) -> LanguageModel:
+    """Any loaded instance (its adapter is switched off while judging), else a new one."""
+    with _lock:
+        found = _models.setdefault((name, device), [])
+        if not found:
+            found.append(load_model(name, device=device))
+        return found[0]
+
+
+def for_training(name: str, device: str | None = None) -> LanguageModel:
+    """An instance without an adapter: one that only judges used so far, else a new one."""
+    with _lock:
+        found = _models.setdefault((name, device), [])
+        free = [m for m in found if not hasattr(m.network, "peft_config")]
+        if not free:
+            free.append(load_model(name, device=device))
+            found.append(free[0])
+        return free[0]
+
+
+def release(model: LanguageModel) -> None:
+    """Forget an instance, so that its memory can be freed."""
+    with _lock:
+        for instances in _models.values():
+            if model in instances:
+                instances.remove(model)

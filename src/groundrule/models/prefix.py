@@ -1,0 +1,204 @@
+"""Shared-prefix attention: a prompt is computed once, and any number of continuations attend to it.
+
+Transformers lets a model use a registered attention function. Ours reads one extra keyword that
+travels with the forward call: a `Recording` keeps the keys and values of a prompt, `Branches` are
+continuations that attend to such a prompt and to their own tokens. Nothing is repeated per
+continuation, gradients flow into the prompt, and the same function serves sampling, judging and
+training.
+
+Attention weights are computed as one softmax over (prompt, own tokens): softmax(q k^T * scale) of
+Vaswani et al. 2017, section 3.2.1, split over two key blocks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch.nn import functional
+
+ATTENTION = "groundrule_prefix"
+
+
+@dataclass
+class Prefix:
+    """Keys and values of one prompt: per layer (kv_heads, length, head_dim)."""
+
+    keys: list[torch.Tensor]
+    values: list[torch.Tensor]
+    last_hidden: torch.Tensor
+    """(hidden,): the final hidden state of the prompt's last token, which predicts the first answer token."""
+
+    @property
+    def length(self) -> int:
+        return int(self.keys[0].shape[1])
+
+
+@dataclass
+class Recording:
+    """Collects the keys and values of one prompt while it passes through the model."""
+
+    keys: list[torch.Tensor] = field(default_factory=list)
+    values: list[torch.Tensor] = field(default_factory=list)
+
+    def attend(
+        self, layer: int, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float
+    ) -> torch.Tensor:
+        if layer != len(self.keys):
+            raise RuntimeError(
+                f"layer {layer} came after {len(self.keys)} layers: this model shares or skips layers"
+            )
+        self.keys.append(k[0])
+        self.values.append(v[0])
+        return _causal(q, k, v, scale)
+
+
+class Branches:
+    """Continuations of prompts: `counts[i]` rows of the batch continue `prefixes[i]`.
+
+    With `capacity` > 0 the rows' own keys and values are kept for step-by-step decoding; without
+    it, one forward pass holds all their tokens (training, judging).
+    """
+
+    def __init__(self, prefixes: list[Prefix], counts: list[int], *, capacity: int = 0) -> None:
+        self.prefixes = prefixes
+        self.counts = counts
+        self.capacity = capacity
+        self.length = 0
+        self._keys: list[torch.Tensor] = []
+        self._values: list[torch.Tensor] = []
+
+    def positions(self, tokens: int) -> torch.Tensor:
+        """Position ids of the next `tokens` tokens of every row: (rows, tokens)."""
+        starts = [
+            p.length + self.length for p, n in zip(self.prefixes, self.counts, strict=True) for _ in range(n)
+        ]
+        device = self.prefixes[0].keys[0].device
+        return torch.tensor(starts, device=device)[:, None] + torch.arange(tokens, device=device)
+
+    def advance(self, tokens: int) -> None:
+        """Count the tokens of a finished forward pass as past."""
+        self.length += tokens
+
+    def keep(self, rows: list[int]) -> None:
+        """Drop all rows but these (ascending): their places in the batch are free."""
+        owner = [i for i, n in enumerate(self.counts) for _ in range(n)]
+        counts = [0] * len(self.counts)
+        for row in rows:
+            counts[owner[row]] += 1
+        self.prefixes = [p for p, n in zip(self.prefixes, counts, strict=True) if n]
+        self.counts = [n for n in counts if n]
+        index = torch.tensor(rows, device=self._keys[0].device)
+        self._keys = [k.index_select(0, index) for k in self._keys]
+        self._values = [v.index_select(0, index) for v in self._values]
+
+    def attend(
+        self, layer: int, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float
+    ) -> torch.Tensor:
+        past = self.length
+        if self.capacity:
+            k, v = self._store(layer, k, v)
+        rows, heads, tokens, dim = q.shape
+        kv_heads, repeat = k.shape[1], heads // k.shape[1]
+        grouped = q.reshape(rows, kv_heads, repeat * tokens, dim)
+        own = (grouped @ k.transpose(2, 3)).view(rows, kv_heads, repeat, tokens, past + tokens)
+        if tokens > 1:
+            later = torch.ones(tokens, past + tokens, dtype=torch.bool, device=q.device).triu(past + 1)
+            own = own.masked_fill(later, float("-inf"))
+        own = own.reshape(rows, kv_heads, repeat * tokens, past + tokens)
+        outputs, start = [], 0
+        for prefix, count in zip(self.prefixes, self.counts, strict=True):
+            part = slice(start, start + count)
+            outputs.append(
+                _join(grouped[part], own[part], v[part], prefix.keys[layer], prefix.values[layer], scale)
+            )
+            start += count
+        return torch.cat(outputs).view(rows, heads, tokens, dim)
+
+    def _store(self, layer: int, k: torch.Tensor, v: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        if layer == len(self._keys):
+            shape = (k.shape[0], k.shape[1], self.capacity, k.shape[3])
+            self._keys.append(k.new_empty(shape))
+            self._values.append(v.new_empty(shape))
+        end = self.length + k.shape[2]
+        if end > self.capacity:
+            raise RuntimeError(f"{end} tokens do not fit into a decoding buffer of {self.capacity}")
+        self._keys[layer][:, :, self.length : end] = k
+        self._values[layer][:, :, self.length : end] = v
+        return self._keys[layer][:, :, :end], self._values[layer][:, :, :end]
+
+
+def _join(
+    q: torch.Tensor,
+    own: torch.Tensor,
+    v: torch.Tensor,
+    prefix_k: torch.Tensor,
+    prefix_v: torch.Tensor,
+    scale: float,
+) -> torch.Tensor:
+    """One softmax over a shared prompt and own tokens; q (n, kv, r, d), own scores (n, kv, r, s)."""
+    n, kv_heads, r, dim = q.shape
+    length = prefix_k.shape[1]
+    flat = q.transpose(0, 1).reshape(kv_heads, n * r, dim)
+    shared = (flat @ prefix_k.transpose(1, 2)).view(kv_heads, n, r, length).transpose(0, 1)
+    weights = torch.softmax(torch.cat([shared, own], dim=-1).mul(scale), dim=-1, dtype=torch.float32).to(
+        q.dtype
+    )
+    from_shared = weights[..., :length].transpose(0, 1).reshape(kv_heads, n * r, length) @ prefix_v
+    return from_shared.view(kv_heads, n, r, dim).transpose(0, 1) + weights[..., length:] @ v
+
+
+def _causal(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float) -> torch.Tensor:
+    return functional.scaled_dot_product_attention(
+        q, k, v, is_causal=q.shape[2] > 1, scale=scale, enable_gqa=q.shape[1] != k.shape[1]
+    )
+
+
+def prefix_attention(
+    module: torch.nn.Module,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attention_mask: torch.Tensor | None,
+    scaling: float | None = None,
+    prefix_state: Recording | Branches | None = None,
+    **_: Any,
+) -> tuple[torch.Tensor, None]:
+    """The function that transformers calls in every layer; without a state it is plain causal attention."""
+    scale = query.shape[-1] ** -0.5 if scaling is None else scaling
+    if prefix_state is None:
+        output = _causal(query, key, value, scale)
+    else:
+        output = prefix_state.attend(int(module.layer_idx), query, key, value, scale)  # type: ignore[arg-type]
+    return output.transpose(1, 2), None
+
+
+def install(model: Any) -> None:
+    """Make a transformers model use this attention."""
+    from transformers import AttentionInterface
+
+    AttentionInterface.register(ATTENTION, prefix_attention)
+    model.set_attn_implementation(ATTENTION)
+
+
+def record(core: Any, prompt: torch.Tensor) -> Prefix:
+    """Run one prompt, ids (length,), through the model body and keep its keys and values."""
+    state = Recording()
+    hidden = core(
+        input_ids=prompt[None], position_ids=torch.arange(len(prompt), device=prompt.device)[None],
+        use_cache=False, prefix_state=state,
+    ).last_hidden_state  # fmt: skip
+    return Prefix(state.keys, state.values, hidden[0, -1])
+
+
+def extend(core: Any, tokens: torch.Tensor, branches: Branches) -> torch.Tensor:
+    """Run the next tokens, ids (rows, tokens), of all branches; hidden states (rows, tokens, hidden)."""
+    hidden: torch.Tensor = core(
+        input_ids=tokens,
+        position_ids=branches.positions(tokens.shape[1]),
+        use_cache=False,
+        prefix_state=branches,
+    ).last_hidden_state
+    branches.advance(tokens.shape[1])
+    return hidden

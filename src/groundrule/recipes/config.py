@@ -1,0 +1,147 @@
+"""The configuration of a training run: five sections, every field explained, unknown keys refused."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from groundrule.algorithms.advantages import ADVANTAGES
+from groundrule.errors import ConfigError
+from groundrule.models import embedded
+
+
+class Section(BaseModel):
+    """A frozen section; keys that it does not know are errors."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
+
+
+class ScenarioConfig(Section):
+    """[scenarios]: what is trained on and what is held out."""
+
+    source: str = "support"
+    """A built-in set (`support`, `pydoc`) or a .jsonl or .csv file."""
+    limit: int | None = Field(default=None, ge=1)
+    """At most so many training scenarios, the first ones."""
+    held_out_limit: int | None = Field(default=48, ge=0)
+    """At most so many held-out scenarios in an evaluation; 0: no evaluation."""
+
+
+class PolicyConfig(Section):
+    """[policy]: the model that is trained, and how it answers."""
+
+    base_model: str = embedded.NAME
+    """`smollm2-135m`, a model folder, or a Hugging Face id."""
+    device: str | None = None
+    """`cpu`, `cuda`, `mps`; None: the best that is there."""
+    system: str | None = None
+    """Replaces the scenarios' own system prompt."""
+    max_tokens: int = Field(default=40, ge=1)
+    """Longest answer. An answer that is cut there counts as truncated in the metrics."""
+    temperature: float = Field(default=0.7, gt=0)
+    top_p: float = Field(default=1.0, gt=0, le=1)
+
+
+class JudgeConfig(Section):
+    """[judge]: who gives the rewards."""
+
+    model: str = "local/likelihood"
+    """A judge by name: `local/likelihood`, `openai/o3`, `ollama/qwen3:32b`, `http://host:port/v1#model`, ..."""
+    params: dict[str, Any] = Field(default_factory=dict)
+    """Passed to the judge: sampling parameters, or `LikelihoodSettings`."""
+    rubric: str | None = None
+    """Text that is added to the system prompt as the criterion; None: the default rubric."""
+    fallback: list[str] = Field(default_factory=list)
+    """Judges to ask in turn when the first gives no usable scores."""
+    passes: int = Field(default=1, ge=1)
+
+
+class TrainSection(Section):
+    """[train]: how many answers, and how they become a step."""
+
+    steps: int = Field(default=10, ge=1)
+    groups_per_step: int = Field(default=4, ge=1)
+    group_size: int = Field(default=8, ge=2)
+    """Answers to the same scenario; the judge compares them, so two are the least."""
+    learning_rate: float = Field(default=3e-4, gt=0)
+    advantage: Literal[*tuple(ADVANTAGES)] = "floored"  # type: ignore[valid-type]
+    kl_coef: float = Field(default=0.0, ge=0)
+    """Weight of the KL term to the base model."""
+    lora_rank: int = Field(default=16, ge=1)
+    epochs: int = Field(default=1, ge=1)
+    max_exceptions: float = Field(default=0.5, ge=0)
+    """Failed rollouts that a step survives: a count, or a share below 1."""
+    rollout_timeout_s: float | None = Field(default=600.0, gt=0)
+
+
+class RunSection(Section):
+    """[run]: where it is kept, and what it is called."""
+
+    project: str = "groundrule"
+    name: str = "run"
+    folder: str | None = None
+    """The run folder; None: `runs/<project>/<name>`."""
+    seed: int = 0
+    evaluate_every: int = Field(default=0, ge=0)
+    """Evaluate on held-out scenarios every so many steps, besides before and after; 0: only those two."""
+    keep_checkpoints: int = Field(default=3, ge=1)
+
+
+class TrainingConfig(Section):
+    """Everything a run depends on."""
+
+    scenarios: ScenarioConfig = ScenarioConfig()
+    policy: PolicyConfig = PolicyConfig()
+    judge: JudgeConfig = JudgeConfig()
+    train: TrainSection = TrainSection()
+    run: RunSection = RunSection()
+
+    @property
+    def folder(self) -> Path:
+        """The run folder."""
+        return Path(self.run.folder or Path("runs") / self.run.project / self.run.name)
+
+
+def load_config(path: str | Path, changes: dict[str, Any] | None = None) -> TrainingConfig:
+    """Read a TOML file; `changes` replace single values by dotted name (`train.steps`).
+
+    Raises `ConfigError` that names file, key and the nearest known key.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+        data = tomllib.loads(text)
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror or error}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is not a TOML file: {error}") from error
+    for name, value in (changes or {}).items():
+        section, _, key = name.partition(".")
+        data.setdefault(section, {})[key] = value
+    return parse_config(data, source=str(path))
+
+
+def parse_config(data: dict[str, Any], *, source: str = "configuration") -> TrainingConfig:
+    """The checked configuration of plain data."""
+    try:
+        return TrainingConfig.model_validate(data)
+    except ValidationError as error:
+        raise ConfigError(f"{source}: {_say(error)}") from error
+
+
+def _say(error: ValidationError) -> str:
+    fault = error.errors()[0]
+    place = [str(part) for part in fault["loc"]]
+    name = ".".join(place)
+    if fault["type"] != "extra_forbidden":
+        return f"{name} is {fault['input']!r}: {fault['msg']}"
+    known: list[str] = list(TrainingConfig.model_fields)
+    if len(place) > 1 and place[0] in TrainingConfig.model_fields:
+        section = TrainingConfig.model_fields[place[0]].annotation
+        known = list(getattr(section, "model_fields", {}))
+    near = difflib.get_close_matches(place[-1], known, n=1, cutoff=0.4)
+    hint = f"did you mean {near[0]!r}?" if near else f"known here: {', '.join(known)}"
+    return f"unknown key {name!r}; {hint}"

@@ -1,0 +1,195 @@
+"""The main path: draw scenarios -> gather groups -> score groups -> update -> record -> evaluate.
+
+Everything else in this library is one of these steps, or serves one of them.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from groundrule.algorithms.policy_loss import PolicyLossConfig
+from groundrule.backends.local import LocalBackend
+from groundrule.backends.model import TrainableModel
+from groundrule.data.group import TrajectoryGroup
+from groundrule.data.protocols import Rollout, Scorer
+from groundrule.data.scenario import Scenario
+from groundrule.errors import ConfigError
+from groundrule.models.lora import LoraSettings
+from groundrule.recipes.config import TrainingConfig
+from groundrule.recipes.evaluate import Evaluator, scenario_metadata
+from groundrule.rewards import DEFAULT_RUBRIC, Ruler
+from groundrule.rewards.apply import apply_scores
+from groundrule.rollouts.answer import AnswerOnce
+from groundrule.rollouts.gather import gather_trajectory_groups
+from groundrule.rollouts.scenarios import draw, load_scenarios
+from groundrule.training.lora_trainer import TrainerSettings
+
+logger = logging.getLogger(__name__)
+
+Report = Callable[[str], None]
+
+
+@dataclass
+class Training:
+    """What one run is made of."""
+
+    config: TrainingConfig
+    backend: LocalBackend
+    model: TrainableModel
+    rollout: Rollout
+    scorer: Scorer
+    scenarios: list[Scenario]
+    evaluator: Evaluator | None
+    report: Report
+
+
+async def train_rl(
+    config: TrainingConfig,
+    *,
+    rollout: Rollout | None = None,
+    scorer: Scorer | None = None,
+    report: Report = print,
+) -> Path:
+    """Train to `config.train.steps` and return the run folder; an interrupted run goes on where it was.
+
+    `rollout` is the agent: one attempt at a scenario, by default a single answer of the policy.
+    `scorer` replaces the judge of the configuration.
+    """
+    training = await _prepare(config, rollout, scorer, report)
+    try:
+        await _train(training)
+    finally:
+        await training.backend.close()
+    return config.folder
+
+
+async def _train(t: Training) -> None:
+    run = t.backend.run_of(t.model)
+    if t.evaluator and not run.evaluations():
+        run.write_evaluation(0, "", await t.evaluator.evaluate(t.model, step=0))
+    for step in range(run.next_step, t.config.train.steps + 1):
+        started = time.perf_counter()
+        scenarios = draw(t.scenarios, step, t.config.train.groups_per_step, t.config.run.seed)
+        groups = await gather(t, scenarios)
+        gathered = time.perf_counter()
+        result = await t.backend.train(
+            t.model, groups, metrics={"time/rollouts_and_judge_s": gathered - started}
+        )
+        run.prune_checkpoints(keep_last=t.config.run.keep_checkpoints, best=run.best_step("reward/mean"))
+        t.report(_line(step, t.config.train.steps, result.metrics, time.perf_counter() - started))
+        if t.evaluator and _is_due(step, t.config):
+            run.write_evaluation(step, "", await t.evaluator.evaluate(t.model, step=step))
+
+
+async def gather(t: Training, scenarios: list[Scenario]) -> list[TrajectoryGroup]:
+    """Scored groups of one step, in scenario order; each group is judged as soon as it is complete."""
+    size = t.config.train.group_size
+    policy = t.model.policy(version=await t.model.get_step())
+
+    async def judge(group: TrajectoryGroup) -> TrajectoryGroup:
+        return apply_scores(group, await t.scorer.score(group), name="ruler")
+
+    with t.backend.lockstep(t.model, t.rollout, policy, len(scenarios) * size) as attempt:
+        return await gather_trajectory_groups(
+            (
+                TrajectoryGroup(
+                    [attempt(scenario) for _ in range(size)],
+                    scenario_id=scenario.id,
+                    metadata=scenario_metadata(scenario),
+                )
+                for scenario in scenarios
+            ),
+            pbar_desc=None,
+            after_each=judge,
+            max_exceptions=t.config.train.max_exceptions,
+            max_concurrency=None,
+            timeout_s=t.config.train.rollout_timeout_s,
+        )
+
+
+async def _prepare(
+    config: TrainingConfig, rollout: Rollout | None, scorer: Scorer | None, report: Report
+) -> Training:
+    scenarios = load_scenarios(config.scenarios.source, split="train")[: config.scenarios.limit]
+    held_out = load_scenarios(config.scenarios.source, split="held-out")[: config.scenarios.held_out_limit]
+    if not scenarios:
+        raise ConfigError(
+            f"{config.scenarios.source} has no scenario with split 'train', so nothing can be trained on"
+        )
+    _check_spec(config, scenarios)
+    backend = LocalBackend(device=config.policy.device, settings=_trainer(config), seed=config.run.seed)
+    model = TrainableModel(
+        name=config.run.name, project=config.run.project, base_model=config.policy.base_model
+    )
+    await backend.register_at(model, config.folder, config.model_dump(mode="json"))
+    agent = rollout or answer_once(config, model)
+    judge = scorer or judge_of(config)
+    greedy = rollout or answer_once(config, model, temperature=0.0)
+    evaluator = Evaluator(held_out, judge, greedy, backend) if held_out else None
+    return Training(config, backend, model, agent, judge, scenarios, evaluator, report)
+
+
+def answer_once(
+    config: TrainingConfig, model: TrainableModel, *, temperature: float | None = None
+) -> AnswerOnce:
+    """The default agent, asking the model's own endpoint."""
+    return AnswerOnce(
+        model.openai_client(),
+        max_tokens=config.policy.max_tokens,
+        temperature=config.policy.temperature if temperature is None else temperature,
+        top_p=config.policy.top_p,
+        system=config.policy.system,
+    )
+
+
+def judge_of(config: TrainingConfig) -> Ruler:
+    """The judge that the configuration names."""
+    return Ruler(
+        config.judge.model,
+        config.judge.params or None,
+        config.judge.rubric or DEFAULT_RUBRIC,
+        passes=config.judge.passes,
+        seed=config.run.seed,
+        fallback=config.judge.fallback or None,
+    )
+
+
+def _trainer(config: TrainingConfig) -> TrainerSettings:
+    return TrainerSettings(
+        learning_rate=config.train.learning_rate,
+        advantage=config.train.advantage,
+        policy_loss=PolicyLossConfig(kl_coef=config.train.kl_coef),
+        epochs=config.train.epochs,
+        lora=LoraSettings(rank=config.train.lora_rank, alpha=2 * config.train.lora_rank),
+    )
+
+
+def _check_spec(config: TrainingConfig, scenarios: list[Scenario]) -> None:
+    """Without a system prompt there is no rule to judge by."""
+    missing = [s.id for s in scenarios if not (config.policy.system or s.system)]
+    if missing:
+        raise ConfigError(
+            f"scenario {missing[0]!r} (and {len(missing) - 1} more) has no system prompt, which is what answers are "
+            "judged by; fill the column `system` or set policy.system"
+        )
+
+
+def _is_due(step: int, config: TrainingConfig) -> bool:
+    every = config.run.evaluate_every
+    return step == config.train.steps or bool(every and step % every == 0)
+
+
+def _line(step: int, steps: int, metrics: dict[str, float], seconds: float) -> str:
+    if not metrics.get("train/updated"):
+        return (
+            f"step {step}/{steps}: no signal, nothing learned (`groundrule doctor` says why), {seconds:.0f} s"
+        )
+    return (
+        f"step {step}/{steps}: reward {metrics['reward/mean']:.3f} "
+        f"(spread within groups {metrics['reward/group_std']:.3f}), "
+        f"{metrics['train/sequences']:.0f} answers, {seconds:.0f} s"
+    )

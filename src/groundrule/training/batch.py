@@ -1,0 +1,99 @@
+"""Which sequences of a step's groups are trained on, with what advantage, and why the others are not."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean, pstdev
+from typing import TYPE_CHECKING
+
+from groundrule.algorithms.advantages import advantages
+from groundrule.algorithms.sequences import TokenSequence, sequences_of
+from groundrule.data.group import TrajectoryGroup
+from groundrule.data.trajectory import Trajectory
+from groundrule.errors import TrainingError
+from groundrule.models.load import LanguageModel
+
+if TYPE_CHECKING:
+    from groundrule.training.lora_trainer import TrainerSettings
+
+TIE = 1e-9
+
+
+@dataclass(frozen=True)
+class TrainingItem:
+    """One sequence and the advantage that its tokens are pushed by."""
+
+    sequence: TokenSequence
+    advantage: float
+    has_logprobs: bool = True
+
+
+@dataclass(frozen=True)
+class StepPlan:
+    """What a step trains on, and the numbers that explain it."""
+
+    items: list[TrainingItem]
+    metrics: dict[str, float]
+
+
+def plan_step(groups: Sequence[TrajectoryGroup], settings: TrainerSettings, model: LanguageModel) -> StepPlan:
+    """Sequences with a non-zero advantage. Raises `TrainingError` when scored answers cannot be trained on."""
+    items: list[TrainingItem] = []
+    count: Counter[str] = Counter(groups=len(groups))
+    for index, group in enumerate(groups):
+        reliability = float(group.metrics.get("judge_reliability", 1.0))
+        pushes = advantages(group.rewards, reliability=reliability, kind=settings.advantage)
+        known = [p for p in pushes if p is not None]
+        count["trajectories"] += len(group)
+        count["unscored"] += len(group) - len(known)
+        count["exceptions"] += len(group.exceptions)
+        if not known or max(map(abs, known)) < TIE:
+            count["groups_without_signal"] += 1
+            continue
+        for member, (trajectory, push) in enumerate(zip(group.trajectories, pushes, strict=True)):
+            if push is not None and abs(push) >= TIE:
+                items += _items(trajectory, push, settings, model, f"group {index}, trajectory {member}")
+    return StepPlan(items, _metrics(groups, items, count))
+
+
+def _items(
+    trajectory: Trajectory, advantage: float, settings: TrainerSettings, model: LanguageModel, place: str
+) -> list[TrainingItem]:
+    sequences = sequences_of(trajectory)
+    if sequences:
+        return [TrainingItem(s, advantage) for s in sequences]
+    if not settings.allow_training_without_logprobs:
+        raise TrainingError(
+            f"{place} has a reward but no sampled tokens with logprobs, so it cannot be trained on: ask the model "
+            "through model.openai_client() and keep the returned Choice objects in messages_and_choices, "
+            "or set allow_training_without_logprobs=True"
+        )
+    rebuilt = model.renderer.sequences(trajectory)
+    if not any(s.trained for s in rebuilt):
+        raise TrainingError(f"{place} has no assistant turn, so there is nothing to train on")
+    return [TrainingItem(s, advantage, has_logprobs=False) for s in rebuilt]
+
+
+def _metrics(
+    groups: Sequence[TrajectoryGroup], items: Sequence[TrainingItem], count: Counter[str]
+) -> dict[str, float]:
+    rewards = [[r for r in g.rewards if r is not None] for g in groups]
+    every = [r for group in rewards for r in group]
+    prompts = {item.sequence.prompt_ids for item in items}
+    metrics = {
+        "train/groups": float(count["groups"]),
+        "train/groups_without_signal": float(count["groups_without_signal"]),
+        "train/trajectories": float(count["trajectories"]),
+        "train/unscored": float(count["unscored"]),
+        "train/exceptions": float(count["exceptions"]),
+        "train/sequences": float(len(items)),
+        "train/prompt_tokens": float(sum(map(len, prompts))),
+        "train/answer_tokens": float(sum(len(i.sequence.ids) for i in items)),
+    }
+    if every:
+        metrics["reward/mean"] = fmean(every)
+        metrics["reward/min"], metrics["reward/max"] = min(every), max(every)
+        metrics["reward/group_std"] = fmean(pstdev(g) for g in rewards if g)
+    return metrics

@@ -1,0 +1,134 @@
+"""Checkpoints: a folder is complete or it is not there, and a cut one is never taken for the newest.
+
+Files: `adapter_model.safetensors` and `adapter_config.json` as peft writes them, `optimizer.safetensors`,
+`trainer.json`, and `manifest.json` with the sha256 of each. Nothing is pickled.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from groundrule._util.files import sha256_of, sync
+from groundrule.errors import CheckpointError
+from groundrule.models.lora import adapter_state, load_adapter_state
+from groundrule.training.lora_trainer import LoraTrainer
+
+logger = logging.getLogger(__name__)
+
+ADAPTER = "adapter_model.safetensors"
+ADAPTER_CONFIG = "adapter_config.json"
+OPTIMIZER = "optimizer.safetensors"
+TRAINER = "trainer.json"
+MANIFEST = "manifest.json"
+
+
+def save_checkpoint(
+    trainer: LoraTrainer, folder: Path, *, step: int, extra: dict[str, Any] | None = None
+) -> None:
+    """Write everything that a resumed run needs, then move it into place in one step.
+
+    An existing folder of the same name is replaced.
+    """
+    from safetensors.torch import save_file
+
+    scratch = folder.with_name(f"{folder.name}.tmp")
+    shutil.rmtree(scratch, ignore_errors=True)
+    scratch.mkdir(parents=True)
+    save_file(adapter_state(trainer.model), scratch / ADAPTER)
+    trainer.model.network.peft_config["default"].save_pretrained(str(scratch))
+    save_file(_optimizer_tensors(trainer), scratch / OPTIMIZER)
+    facts = {
+        "step": step,
+        "base_model": trainer.model.name,
+        "settings": trainer.settings.model_dump(mode="json"),
+    }
+    (scratch / TRAINER).write_text(json.dumps({**facts, "extra": extra or {}}, indent=2) + "\n")
+    hashes = {path.name: sha256_of(path) for path in sorted(scratch.iterdir())}
+    (scratch / MANIFEST).write_text(json.dumps({"step": step, "files": hashes}, indent=2) + "\n")
+    for path in scratch.iterdir():
+        sync(path)
+    if folder.exists():
+        shutil.rmtree(folder)
+    os.replace(scratch, folder)
+    sync(folder.parent)
+
+
+def load_checkpoint(trainer: LoraTrainer, folder: Path) -> dict[str, Any]:
+    """Put a checkpoint's adapter and optimizer into the trainer; returns what `trainer.json` says.
+
+    Raises `CheckpointError` when a file is missing, cut or changed, or belongs to another model.
+    """
+    from safetensors.torch import load_file
+
+    verify_checkpoint(folder)
+    facts: dict[str, Any] = json.loads((folder / TRAINER).read_text())
+    if facts["base_model"] != trainer.model.name:
+        raise CheckpointError(
+            f"{folder} was trained on {facts['base_model']!r}, the model in memory is {trainer.model.name!r}; "
+            "load the same base model"
+        )
+    load_adapter_state(trainer.model, load_file(folder / ADAPTER))
+    _restore_optimizer(trainer, load_file(folder / OPTIMIZER))
+    return facts
+
+
+def verify_checkpoint(folder: Path) -> None:
+    """Raise `CheckpointError` unless every file of the manifest is there with its hash."""
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text())
+        files: dict[str, str] = manifest["files"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise CheckpointError(
+            f"{folder} has no readable {MANIFEST} ({error}); it was cut while being written"
+        ) from error
+    for name, digest in files.items():
+        path = folder / name
+        if not path.exists():
+            raise CheckpointError(f"{path} is missing; the checkpoint is not complete")
+        if sha256_of(path) != digest:
+            raise CheckpointError(
+                f"{path} is not what its manifest says: cut or changed after it was written"
+            )
+
+
+def latest_checkpoint(folders: list[Path]) -> Path | None:
+    """The newest complete one of these folders, given oldest first; damaged ones are reported and passed over."""
+    for folder in reversed(folders):
+        try:
+            verify_checkpoint(folder)
+        except CheckpointError as error:
+            logger.warning("%s; an older checkpoint is used", error)
+        else:
+            return folder
+    return None
+
+
+def _optimizer_tensors(trainer: LoraTrainer) -> dict[str, torch.Tensor]:
+    tensors = {}
+    for name, parameter in trainer.parameters.items():
+        for key, value in trainer.optimizer.state.get(parameter, {}).items():
+            tensors[f"{name}::{key}"] = torch.as_tensor(value).detach().cpu().clone().contiguous()
+    return tensors
+
+
+def _restore_optimizer(trainer: LoraTrainer, tensors: dict[str, torch.Tensor]) -> None:
+    state: dict[torch.Tensor, dict[str, torch.Tensor]] = {}
+    for label, value in tensors.items():
+        name, _, key = label.rpartition("::")
+        if name not in trainer.parameters:
+            raise CheckpointError(
+                f"the optimizer state names {name!r}, which the adapter in memory does not have"
+            )
+        parameter = trainer.parameters[name]
+        # The step counter stays on the CPU, as torch keeps it.
+        state.setdefault(parameter, {})[key] = value if key == "step" else value.to(parameter.device)
+    trainer.optimizer.state.clear()
+    for parameter, values in state.items():
+        trainer.optimizer.state[parameter] = values
