@@ -16,6 +16,8 @@ from groundrule.data import Trajectory, TrajectoryGroup
 from groundrule.data.runs import Run
 from groundrule.errors import ConfigError, RunError
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork.*:DeprecationWarning")
+
 CONFIG = {"train": {"steps": 4, "learning_rate": 1e-4}, "judge": {"model": "local/likelihood"}}
 
 

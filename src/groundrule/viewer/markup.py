@@ -40,7 +40,7 @@ def _child(child: Child) -> str:
         return ""
     if isinstance(child, Html):
         return child
-    return html.escape(child) if isinstance(child, str) else join(child)
+    return html.escape(child, quote=False) if isinstance(child, str) else join(child)
 
 
 def _attribute(key: str, value: Attribute) -> str:
