@@ -66,6 +66,8 @@ def cut_back(folder: Path, step: int) -> None:
 def _remove_half_written(folder: Path) -> Iterator[str]:
     for place in (folder, folder / "trajectories", folder / "evaluations"):
         for path in place.glob(".*.tmp"):
+            if path.name.startswith(".report.html."):
+                continue  # A report can be written while another process holds the run.
             path.unlink()
             yield path.relative_to(folder).as_posix()
     for path in (folder / "checkpoints").glob("*.tmp"):
