@@ -1,1 +1,1 @@
-"""Empty for now."""
+"""The command line: one file a verb, listed in `main.VERBS`, imported only when it is called."""

@@ -51,7 +51,8 @@ class LanguageModel:
 
     @property
     def device(self) -> torch.device:
-        return next(self.network.parameters()).device
+        device: torch.device = next(self.network.parameters()).device
+        return device
 
     @contextlib.contextmanager
     def base_only(self) -> Iterator[None]:

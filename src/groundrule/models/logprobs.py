@@ -48,7 +48,7 @@ def answer_logprobs(
         hidden = torch.cat(
             [hidden, extend(model.core, padded[:, :-1], Branches([prefix], [len(rows)]))], dim=1
         )
-    return list(_chosen(model, hidden[scored], padded[scored], temperature).split(lengths))
+    return list(torch.split(_chosen(model, hidden[scored], padded[scored], temperature), lengths))
 
 
 def _chosen(
@@ -56,7 +56,7 @@ def _chosen(
 ) -> torch.Tensor:
     """log p of one token per position; hidden (positions, width), tokens (positions,)."""
     pieces = []
-    for h, t in zip(hidden.split(LOGITS_AT_ONCE), tokens.split(LOGITS_AT_ONCE), strict=True):
+    for h, t in zip(torch.split(hidden, LOGITS_AT_ONCE), torch.split(tokens, LOGITS_AT_ONCE), strict=True):
         logits = model.head(h).float()
         if temperature not in (0.0, 1.0):
             logits = logits / temperature

@@ -8,11 +8,12 @@ an answer it compares two conversations:
 
 The baseline is the bare question under a neutral system prompt, or a neutral conversation where
 question and passage cannot be told apart. What a plain mean of gains rewards is reciting the
-passage, so three things bound it:
+passage, so four things bound it:
 
 - a token earns at most `max_gain` nats and costs at most as much;
 - past `free_run` tokens, a run copied from the passage earns nothing; runs quoted from the system
   prompt, the question or the prompt's labels earn nothing at all;
+- a pair of neighbouring tokens earns only the first time that it occurs in the answer;
 - the mean gain is multiplied by how well the answer explains the question: the gain in
   log p(question | answer), squashed into 0..1, with quoted runs of the question cut out first.
 
@@ -150,8 +151,9 @@ class LikelihoodJudge:
         quoted = _inside_runs(
             full.tokens, [situation.system, situation.question or "", situation.frame], limits.quote_run
         )
+        repeated = _repeats(full.tokens)
         for i, credit in enumerate(credits):
-            if quoted[i] or copied[i] > limits.free_run:
+            if quoted[i] or repeated[i] or copied[i] > limits.free_run:
                 credits[i] = min(credit, 0.0)
         grounding = fmean(credits)
         factor = 1.0 if relevance is None else 1 / (1 + math.exp(-2 * relevance / limits.relevance_scale))
@@ -164,9 +166,12 @@ class LikelihoodJudge:
         }
         if relevance is not None:
             parts["relevance"] = relevance
-        return Score(
-            value=(raw + 1) / 2, explanation=_explain(full.tokens, gains, parts), parts=parts, cost=0.0
-        )
+        return Score(value=_unit(raw), explanation=_explain(full.tokens, gains, parts), parts=parts, cost=0.0)
+
+
+def _unit(raw: float) -> float:
+    """Raw values, mostly between 0 and 0.6, spread monotonically over 0..1."""
+    return 1 / (1 + math.exp(-6 * (raw - 0.25)))
 
 
 def _case(trajectory: Trajectory, group: TrajectoryGroup) -> tuple[Situation, str] | str:
@@ -249,6 +254,17 @@ def _inside_runs(tokens: Sequence[str], sources: Sequence[str], least: int) -> l
                     inside[start] = True
                     start -= 1
     return inside
+
+
+def _repeats(tokens: Sequence[str]) -> list[bool]:
+    """True where a token follows the same token as once before in this answer: nothing new is said."""
+    pieces = [_plain(t) for t in tokens]
+    seen: set[tuple[str, str]] = set()
+    repeated = []
+    for pair in zip(["", *pieces], pieces, strict=False):
+        repeated.append(pair in seen)
+        seen.add(pair)
+    return repeated
 
 
 def _without_runs(answer: str, source: str, least: int) -> str:

@@ -119,7 +119,7 @@ def _optimizer_tensors(trainer: LoraTrainer) -> dict[str, torch.Tensor]:
 
 
 def _restore_optimizer(trainer: LoraTrainer, tensors: dict[str, torch.Tensor]) -> None:
-    state: dict[torch.Tensor, dict[str, torch.Tensor]] = {}
+    state: dict[torch.nn.Parameter, dict[str, torch.Tensor]] = {}
     for label, value in tensors.items():
         name, _, key = label.rpartition("::")
         if name not in trainer.parameters:
@@ -130,5 +130,4 @@ def _restore_optimizer(trainer: LoraTrainer, tensors: dict[str, torch.Tensor]) -
         # The step counter stays on the CPU, as torch keeps it.
         state.setdefault(parameter, {})[key] = value if key == "step" else value.to(parameter.device)
     trainer.optimizer.state.clear()
-    for parameter, values in state.items():
-        trainer.optimizer.state[parameter] = values
+    trainer.optimizer.state.update(state)

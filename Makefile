@@ -1,0 +1,51 @@
+# Two commands: `make demo` and `make test`. Both set everything up first.
+#
+#   make demo STEPS=10 SEED=0     train the embedded model, print before -> after, write a report
+#   make test                     format, lint, types, layers, tests
+#   make measure                  the slow measurements behind the figures in README.md
+#
+# TORCH_INDEX: where to take torch from, if not from the default package index, for example a CPU-only index.
+
+PYTHON ?= python3
+STEPS ?= 10
+SEED ?= 0
+TORCH_INDEX ?=
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.ready
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+CALM := OMP_WAIT_POLICY=passive
+
+.PHONY: setup demo test check format measure clean
+
+setup: $(STAMP)
+
+$(STAMP): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP) $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) --constraint constraints.txt torch
+	$(PIP) --constraint constraints.txt --editable '.[dev]'
+	touch $(STAMP)
+
+demo: setup
+	$(CALM) $(BIN)/groundrule demo --steps $(STEPS) --seed $(SEED)
+
+check: setup
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+test: check
+	$(CALM) $(BIN)/python -m pytest
+
+format: setup
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+measure: setup
+	$(CALM) $(BIN)/python benchmarks/grpo_step.py --against plain
+	$(CALM) $(BIN)/python benchmarks/demo_seeds.py --seeds 0 1 2
+	$(CALM) $(BIN)/python benchmarks/judge_bounds.py
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .import_linter_cache

@@ -1,0 +1,5 @@
+"""`python -m groundrule`."""
+
+from groundrule.cli.main import main
+
+main()

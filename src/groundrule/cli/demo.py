@@ -1,0 +1,79 @@
+"""`groundrule demo`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+
+@click.command("demo")
+@click.option("--steps", default=10, show_default=True, type=click.IntRange(min=1), help="Training steps.")
+@click.option("--seed", default=0, show_default=True, help="Decides scenarios, adapter and sampling.")
+@click.option(
+    "--run", "folder", type=click.Path(path_type=Path), help="The run folder. [runs/demo/support-seedN]"
+)
+@click.option(
+    "--json", "as_json", type=click.Path(path_type=Path), help="Also write the numbers to this file."
+)
+def command(steps: int, seed: int, folder: Path | None, as_json: Path | None) -> None:
+    """Train the embedded model on built-in support questions and show what it learned.
+
+    Needs no key and no network once the model is there. An interrupted demo goes on where it was.
+    """
+    import json
+
+    from groundrule._util.aio import run_sync
+    from groundrule.models import embedded
+    from groundrule.recipes.demo import demo_config, run_demo
+    from groundrule.viewer.report import write_report
+
+    embedded.pull(click.echo)
+    config = demo_config(steps=steps, seed=seed, folder=str(folder) if folder else None)
+    numbers = run_sync(run_demo(config, click.echo))
+    _show(numbers)
+    if as_json:
+        as_json.write_text(json.dumps(numbers, indent=2) + "\n")
+    click.echo(f"report: {write_report(config.folder)}")
+
+
+def _show(numbers: dict[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from groundrule.recipes.demo import CHECKS
+
+    table = Table(
+        title=f"held-out: before -> after ({numbers['questions']} questions, {numbers['steps']} steps)"
+    )
+    for name, justify in (
+        ("", "left"),
+        ("before", "right"),
+        ("after", "right"),
+        ("difference, 95 %", "right"),
+    ):
+        table.add_column(name, justify=justify)  # type: ignore[arg-type]
+    labels = {"judge": "judge (trained on)", **CHECKS}
+    for name, label in labels.items():
+        row = numbers["rows"][name]
+        table.add_row(
+            label, _number(row["before"]), _number(row["after"]), _interval(row), end_section=name == "judge"
+        )
+    console = Console(width=None if Console().is_terminal else 100)
+    console.print(table)
+    for spec in (numbers.get("spec_effect") or {}).get("specs", []):
+        console.print(
+            f"spec effect, {spec['name']} system prompt: held-out score {_number(spec['mean'])}, "
+            f"order {' > '.join(spec['order'])}",
+            soft_wrap=True,
+        )
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
+
+
+def _interval(row: dict[str, Any]) -> str:
+    low, high = row["difference_ci95"]
+    return "-" if low is None else f"{low:+.3f} .. {high:+.3f}"

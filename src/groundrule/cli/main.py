@@ -1,0 +1,95 @@
+"""`groundrule VERB ...`: finds the verb's file, and turns errors into one readable line and an exit code.
+
+Exit codes: 0 done, 1 the work failed, 2 wrong input.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import sys
+from typing import Any
+
+import click
+
+import groundrule
+from groundrule.errors import ConfigError, DataError, GroundRuleError
+
+VERBS = {
+    "demo": (
+        "demo",
+        "Train the embedded model on the built-in support questions and report what it learned.",
+    ),
+    "doctor": ("doctor", "Say why a run learned nothing, or too little."),
+    "models": ("models", "Fetch and list the models that need no hub."),
+    "score": ("score", "Score the groups of a JSONL file with a judge."),
+    "train": ("train", "Train a model as a TOML file says; the same command resumes an interrupted run."),
+    "view": ("view", "Write report.html for a run folder."),
+}
+"""Verb -> (file in this folder, one line of help). Its function is named `command`."""
+
+
+class Verbs(click.Group):
+    """A group that knows its verbs without importing them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in VERBS:
+            return None
+        module = importlib.import_module(f"groundrule.cli.{VERBS[cmd_name][0]}")
+        command: click.Command = module.command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Verbs"):
+            formatter.write_dl([(name, VERBS[name][1]) for name in self.list_commands(ctx)])
+
+
+@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(groundrule.__version__, prog_name="groundrule")
+@click.option("-v", "--verbose", is_flag=True, help="Show what the library logs.")
+def cli(verbose: bool) -> None:
+    """Train LLM agents with reinforcement learning; the reward is the agent's own system prompt."""
+    logging.basicConfig(
+        level=logging.INFO if verbose else logging.WARNING, format="%(levelname)s: %(message)s"
+    )
+    for noisy in ("httpx", "httpx2", "openai", "transformers", "peft"):
+        logging.getLogger(noisy).setLevel(logging.WARNING)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """The entry point; never shows a traceback for a user's mistake."""
+    try:
+        cli.main(args=arguments, standalone_mode=False)
+    except click.exceptions.Exit as error:
+        sys.exit(error.exit_code)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(2)
+    except (ConfigError, DataError) as error:
+        _fail(error, 2)
+    except GroundRuleError as error:
+        _fail(error, 1)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("stopped; the same command goes on from the last complete step", err=True)
+        sys.exit(130)
+    except ModuleNotFoundError as error:
+        if error.name and error.name.split(".")[0] in {
+            "torch",
+            "transformers",
+            "peft",
+            "uvicorn",
+            "starlette",
+        }:
+            click.echo(
+                f"error: {error.name} is not installed; run: pip install 'groundrule[train]'", err=True
+            )
+            sys.exit(1)
+        raise
+
+
+def _fail(error: Any, code: int) -> None:
+    click.echo(f"error: {error}", err=True)
+    sys.exit(code)

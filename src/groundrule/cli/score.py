@@ -1,0 +1,91 @@
+"""`groundrule score FILE.jsonl`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from groundrule.data.group import TrajectoryGroup
+    from groundrule.data.protocols import Scorer
+
+
+@click.command("score")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--judge", default="local/likelihood", show_default=True, help="Who scores, by name.")
+@click.option("--rubric", type=click.Path(path_type=Path), help="A text file with further criteria.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="Where the scored groups go. [FILE.scored.jsonl]"
+)
+@click.option(
+    "--at-once", default=8, show_default=True, type=click.IntRange(min=1), help="Groups judged at once."
+)
+def command(file: Path, judge: str, rubric: Path | None, out: Path | None, at_once: int) -> None:
+    """Score every group of FILE and write them with their rewards.
+
+    Exit code 1 when any group stayed without scores; those are named.
+    """
+    from groundrule._util.aio import run_sync
+    from groundrule.data.records import read_groups, write_groups
+    from groundrule.errors import DataError
+    from groundrule.llm.cost import current_ledger
+    from groundrule.rewards import DEFAULT_RUBRIC, Ruler
+
+    groups = read_groups(file)
+    if not groups:
+        raise DataError("holds no groups", path=file)
+    text = DEFAULT_RUBRIC if rubric is None else _read(rubric)
+    scored = run_sync(_score(groups, Ruler(judge, rubric=text), at_once))
+    target = out or file.with_suffix(".scored.jsonl")
+    write_groups(target, scored)
+    unscored = [i for i, g in enumerate(scored) if not g.scored]
+    for index, group in enumerate(scored):
+        click.echo(_line(index, group))
+    total = current_ledger().total()
+    click.echo(f"{len(scored) - len(unscored)} of {len(scored)} groups scored -> {target}; {total}")
+    if unscored:
+        first = scored[unscored[0]]
+        reason = first.trajectories[0].unscored if first.trajectories else "the group is empty"
+        click.echo(f"error: group {_name(unscored[0], first)} has no scores: {reason}", err=True)
+        raise click.exceptions.Exit(1)
+
+
+async def _score(groups: list[TrajectoryGroup], scorer: Scorer, at_once: int) -> list[TrajectoryGroup]:
+    import asyncio
+
+    from groundrule._util.aio import settle
+    from groundrule._util.progress import progress_bar
+    from groundrule.rewards.apply import apply_scores
+
+    with progress_bar("score", len(groups)) as bar:
+
+        async def one(group: TrajectoryGroup) -> TrajectoryGroup:
+            return apply_scores(group, await scorer.score(group), name="ruler")
+
+        results = await settle(
+            [one(g) for g in groups], limit=asyncio.Semaphore(at_once), on_each=lambda *_: bar.advance()
+        )
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+    return [r for r in results if not isinstance(r, BaseException)]
+
+
+def _line(index: int, group: TrajectoryGroup) -> str:
+    rewards = ["none" if r is None else f"{r:.3f}" for r in group.rewards]
+    return f"{_name(index, group)}: {' '.join(rewards)}"
+
+
+def _name(index: int, group: TrajectoryGroup) -> str:
+    return group.scenario_id or f"#{index + 1}"
+
+
+def _read(path: Path) -> str:
+    from groundrule.errors import ConfigError
+
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"the rubric {path} cannot be read: {error}") from error
