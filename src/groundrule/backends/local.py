@@ -64,12 +64,14 @@ class LocalBackend:
 
     async def register(self, model: Model) -> None:
         """Load the model, resume its run if there is one, and answer on 127.0.0.1."""
+        model.attach(self)
         await self.register_at(model, model.folder, {"base_model": getattr(model, "base_model", None)})
 
     async def register_at(self, model: Model, folder: Path, config: dict[str, Any]) -> None:
         """The same, with a run folder of the caller's choice and the configuration that is kept in it."""
         if (model.project, model.name) in self._served:
             raise ConfigError(f"model {model.project}/{model.name} is already registered with this backend")
+        model.attach(self)
         self._served[model.project, model.name] = await asyncio.to_thread(self._start, model, folder, config)
 
     def _start(self, model: Model, folder: Path, config: dict[str, Any]) -> Served:

@@ -71,8 +71,11 @@ class Model(BaseModel):
 
     async def register(self, backend: Backend) -> None:
         """Let a backend serve this model."""
-        self._backend = backend
         await backend.register(self)
+
+    def attach(self, backend: Backend) -> None:
+        """Remember who serves this model; backends call it."""
+        self._backend = backend
 
     def openai_client(self) -> AsyncOpenAI:
         """An OpenAI client for this model; one per model, kept."""

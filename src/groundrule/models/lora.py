@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -39,7 +40,8 @@ def add_adapter(model: LanguageModel, settings: LoraSettings, *, seed: int) -> N
             f"targets contains 'lm_head', but {model.name} ties its output layer to the embeddings: "
             "an adapter there would change both; leave it out"
         )
-    with torch.random.fork_rng(devices=[]):
+    with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # peft calls what transformers is about to rename.
         torch.manual_seed(seed % 2**63)
         model.network = get_peft_model(
             model.causal_lm,

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from groundrule.data.evaluation import Evaluation
-from groundrule.data.group import TrajectoryGroup
-from groundrule.data.protocols import Scorer
 from groundrule.data.runs import Run
 from groundrule.data.scenario import Scenario
 from groundrule.data.score import Score
@@ -114,9 +111,9 @@ def _order(scores: Sequence[Score]) -> list[str]:
 
 def summary(config: TrainingConfig, before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
     """Before, after, and the bootstrap interval of the difference for the judge and every check."""
-    rows = {"judge": _row("judge", before, after, lambda a: a["score"])}
+    rows = {"judge": _row(before, after, lambda a: a["score"])}
     for name in CHECKS:
-        rows[name] = _row(name, before, after, lambda a, name=name: a["checks"].get(name))
+        rows[name] = _row(before, after, _check(name))
     for side, record in (("before", before), ("after", after)):
         rows["distinct"][side] = record["checks"].get("distinct")
     kinds = sorted({a["kind"] for a in after["answers"]})
@@ -130,9 +127,11 @@ def summary(config: TrainingConfig, before: dict[str, Any], after: dict[str, Any
     }
 
 
-def _row(
-    name: str, before: dict[str, Any], after: dict[str, Any], value: Callable[[Any], Any]
-) -> dict[str, Any]:
+def _check(name: str) -> Callable[[Any], Any]:
+    return lambda answer: answer["checks"].get(name)
+
+
+def _row(before: dict[str, Any], after: dict[str, Any], value: Callable[[Any], Any]) -> dict[str, Any]:
     pairs = [(value(b), value(a)) for b, a in zip(before["answers"], after["answers"], strict=True)]
     known = [(float(b), float(a)) for b, a in pairs if b is not None and a is not None]
     low, high = bootstrap_interval([a - b for b, a in known])

@@ -119,15 +119,16 @@ def _optimizer_tensors(trainer: LoraTrainer) -> dict[str, torch.Tensor]:
 
 
 def _restore_optimizer(trainer: LoraTrainer, tensors: dict[str, torch.Tensor]) -> None:
-    state: dict[torch.nn.Parameter, dict[str, torch.Tensor]] = {}
+    state: dict[torch.Tensor, dict[str, torch.Tensor]] = {}
     for label, value in tensors.items():
         name, _, key = label.rpartition("::")
         if name not in trainer.parameters:
             raise CheckpointError(
                 f"the optimizer state names {name!r}, which the adapter in memory does not have"
             )
-        parameter = trainer.parameters[name]
+        parameter: torch.Tensor = trainer.parameters[name]
         # The step counter stays on the CPU, as torch keeps it.
         state.setdefault(parameter, {})[key] = value if key == "step" else value.to(parameter.device)
     trainer.optimizer.state.clear()
-    trainer.optimizer.state.update(state)
+    for parameter, values in state.items():
+        trainer.optimizer.state[parameter] = values
