@@ -89,6 +89,19 @@ def record(
     )
 
 
+def summary_line(record: Evaluation) -> str:
+    """The evaluation in one line, with one of its answers."""
+    numbers = {"judge": record["judge"]["mean"], **record["checks"]}
+    said = ", ".join(f"{k} {v:.3f}" for k, v in numbers.items() if v is not None and k in _SHOWN)
+    example = record["answers"][0]
+    return (
+        f"held-out: {said}\n  asked: {example['question']}\n  answered: {' '.join(example['answer'].split())}"
+    )
+
+
+_SHOWN = ("judge", "facts", "grounded", "copied")
+
+
 def _answer(scenario: Scenario, answer: str, score: Score) -> EvaluatedAnswer:
     return EvaluatedAnswer(
         scenario_id=scenario.id,

@@ -16,11 +16,12 @@ from groundrule.backends.local import LocalBackend
 from groundrule.backends.model import TrainableModel
 from groundrule.data.group import TrajectoryGroup
 from groundrule.data.protocols import Rollout, Scorer
+from groundrule.data.runs import Run
 from groundrule.data.scenario import Scenario
 from groundrule.errors import ConfigError
 from groundrule.models.lora import LoraSettings
 from groundrule.recipes.config import TrainingConfig
-from groundrule.recipes.evaluate import Evaluator, scenario_metadata
+from groundrule.recipes.evaluate import Evaluator, scenario_metadata, summary_line
 from groundrule.rewards import DEFAULT_RUBRIC, Ruler
 from groundrule.rewards.apply import apply_scores
 from groundrule.rollouts.answer import AnswerOnce
@@ -69,8 +70,8 @@ async def train_rl(
 
 async def _train(t: Training) -> None:
     run = t.backend.run_of(t.model)
-    if t.evaluator and not run.evaluations():
-        run.write_evaluation(0, "", await t.evaluator.evaluate(t.model, step=0))
+    if not run.evaluations():
+        await _evaluate(t, run, 0)
     for step in range(run.next_step, t.config.train.steps + 1):
         started = time.perf_counter()
         scenarios = draw(t.scenarios, step, t.config.train.groups_per_step, t.config.run.seed)
@@ -81,8 +82,17 @@ async def _train(t: Training) -> None:
         )
         run.prune_checkpoints(keep_last=t.config.run.keep_checkpoints, best=run.best_step("reward/mean"))
         t.report(_line(step, t.config.train.steps, result.metrics, time.perf_counter() - started))
-        if t.evaluator and _is_due(step, t.config):
-            run.write_evaluation(step, "", await t.evaluator.evaluate(t.model, step=step))
+        if _is_due(step, t.config):
+            await _evaluate(t, run, step)
+
+
+async def _evaluate(t: Training, run: Run, step: int) -> None:
+    if t.evaluator is None:
+        return
+    t.report(f"evaluating {len(t.evaluator.scenarios)} held-out questions after step {step}")
+    record = await t.evaluator.evaluate(t.model, step=step)
+    run.write_evaluation(step, "", record)
+    t.report(summary_line(record))
 
 
 async def gather(t: Training, scenarios: list[Scenario]) -> list[TrajectoryGroup]:

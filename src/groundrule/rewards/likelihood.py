@@ -80,8 +80,10 @@ class LikelihoodSettings(BaseModel):
     """Tokens of one run copied from the passage that earn as usual."""
     quote_run: int = Field(default=4, ge=1)
     """Runs of at least so many tokens from the system prompt, the question or labels earn nothing."""
-    relevance_scale: float = Field(default=0.5, gt=0)
-    """Nats per question token over which relevance goes from 0.27 to 0.73."""
+    repeats_earn: bool = False
+    """True: a pair of tokens earns every time that it occurs in the answer."""
+    relevance_scale: float | None = Field(default=0.5, gt=0)
+    """Nats per question token that halve and double the odds of relevance; None: relevance is not looked at."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,7 @@ class LikelihoodJudge:
             return []
         full = self.model.logprobs([Continuation(s.messages, a) for s, a in cases])
         base = self.model.logprobs([Continuation(_baseline(s), a) for s, a in cases])
-        relevance = self._relevance(cases)
+        relevance = self._relevance(cases) if self.settings.relevance_scale else [None] * len(cases)
         return [
             self._score(situation, f, b, r)
             for (situation, _), f, b, r in zip(cases, full, base, relevance, strict=True)
@@ -153,10 +155,12 @@ class LikelihoodJudge:
         )
         repeated = _repeats(full.tokens)
         for i, credit in enumerate(credits):
-            if quoted[i] or repeated[i] or copied[i] > limits.free_run:
+            if quoted[i] or (repeated[i] and not limits.repeats_earn) or copied[i] > limits.free_run:
                 credits[i] = min(credit, 0.0)
         grounding = fmean(credits)
-        factor = 1.0 if relevance is None else 1 / (1 + math.exp(-2 * relevance / limits.relevance_scale))
+        factor = 1.0
+        if relevance is not None and limits.relevance_scale is not None:
+            factor = 1 / (1 + math.exp(-2 * relevance / limits.relevance_scale))
         raw = grounding * factor if grounding > 0 else grounding
         parts = {
             "raw": raw,
