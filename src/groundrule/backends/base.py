@@ -18,7 +18,7 @@ class TrainResult:
     """A finished step: its number, its metrics, and where its checkpoint is."""
 
     step: int
-    metrics: dict[str, float] = field(default_factory=dict)
+    metrics: dict[str, float | None] = field(default_factory=dict)
     checkpoint_path: str | None = None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -112,7 +112,7 @@ class LocalBackend:
         model: TrainableModel,
         trajectory_groups: Iterable[TrajectoryGroup],
         *,
-        metrics: dict[str, float] | None = None,
+        metrics: Mapping[str, float | None] | None = None,
         **settings: Any,
     ) -> TrainResult:
         """One atomic step: update, checkpoint, record. The endpoint answers with the new weights afterwards.
@@ -126,7 +126,11 @@ class LocalBackend:
         return await asyncio.to_thread(self._train, served, groups, chosen, dict(metrics or {}))
 
     def _train(
-        self, served: Served, groups: list[TrajectoryGroup], settings: TrainerSettings, more: dict[str, float]
+        self,
+        served: Served,
+        groups: list[TrajectoryGroup],
+        settings: TrainerSettings,
+        more: dict[str, float | None],
     ) -> TrainResult:
         run, trainer = served.run, served.trainer
         step = run.next_step

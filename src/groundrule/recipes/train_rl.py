@@ -19,6 +19,7 @@ from groundrule.data.protocols import Rollout, Scorer
 from groundrule.data.runs import Run
 from groundrule.data.scenario import Scenario
 from groundrule.errors import ConfigError
+from groundrule.llm.cost import Ledger, current_ledger, use_ledger
 from groundrule.models.lora import LoraSettings
 from groundrule.recipes.config import TrainingConfig
 from groundrule.recipes.evaluate import Evaluator, scenario_metadata, summary_line
@@ -62,7 +63,8 @@ async def train_rl(
     """
     training = await _prepare(config, rollout, scorer, report)
     try:
-        await _train(training)
+        with use_ledger(Ledger(path=training.backend.run_of(training.model).costs_path)):
+            await _train(training)
     finally:
         await training.backend.close()
     return config.folder
@@ -78,7 +80,7 @@ async def _train(t: Training) -> None:
         groups = await gather(t, scenarios)
         gathered = time.perf_counter()
         result = await t.backend.train(
-            t.model, groups, metrics={"time/rollouts_and_judge_s": gathered - started}
+            t.model, groups, metrics={"time/rollouts_and_judge_s": gathered - started, **_costs()}
         )
         run.prune_checkpoints(keep_last=t.config.run.keep_checkpoints, best=run.best_step("reward/mean"))
         t.report(_line(step, t.config.train.steps, result.metrics, time.perf_counter() - started))
@@ -188,12 +190,22 @@ def _check_spec(config: TrainingConfig, scenarios: list[Scenario]) -> None:
         )
 
 
+def _costs() -> dict[str, float | None]:
+    """What judging has cost since this process began; None where a price is unknown."""
+    total = current_ledger().total()
+    return {
+        "judge/calls_total": total.calls,
+        "judge/tokens_total": total.prompt_tokens + total.completion_tokens,
+        "judge/cost_usd_total": total.cost_usd,
+    }
+
+
 def _is_due(step: int, config: TrainingConfig) -> bool:
     every = config.run.evaluate_every
     return step == config.train.steps or bool(every and step % every == 0)
 
 
-def _line(step: int, steps: int, metrics: dict[str, float], seconds: float) -> str:
+def _line(step: int, steps: int, metrics: dict[str, float | None], seconds: float) -> str:
     if not metrics.get("train/updated"):
         return (
             f"step {step}/{steps}: no signal, nothing learned (`groundrule doctor` says why), {seconds:.0f} s"
