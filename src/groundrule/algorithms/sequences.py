@@ -34,23 +34,20 @@ def sequences_of(trajectory: Trajectory) -> list[TokenSequence]:
     headers in between are not trained on); any other turn starts a sequence of its own, as happens
     when a template drops earlier thinking.
     """
-    sequences: list[TokenSequence] = []
     histories: list[Iterable[Any]] = [trajectory.messages_and_choices]
     histories += [h.messages_and_choices for h in trajectory.additional_histories]
-    for items in histories:
-        open_sequence: TokenSequence | None = None
-        for item in items:
-            turn = _turn(item)
-            if turn is None:
-                continue
-            longer = None if open_sequence is None else _continued(open_sequence, turn)
-            if longer is None:
-                if open_sequence is not None:
-                    sequences.append(open_sequence)
-                longer = turn
-            open_sequence = longer
-        if open_sequence is not None:
-            sequences.append(open_sequence)
+    return [sequence for items in histories for sequence in joined(filter(None, map(_turn, items)))]
+
+
+def joined(turns: Iterable[TokenSequence]) -> list[TokenSequence]:
+    """The turns of one conversation, those that continue each other as one sequence."""
+    sequences: list[TokenSequence] = []
+    for turn in turns:
+        longer = _continued(sequences[-1], turn) if sequences else None
+        if longer is None:
+            sequences.append(turn)
+        else:
+            sequences[-1] = longer
     return sequences
 
 

@@ -23,11 +23,7 @@ class FrozenTextModel:
         """Token logprobs of each text, in order; equal ones are computed once."""
         renderer, tokenizer = self.model.renderer, self.model.tokenizer
         pairs = [
-            (
-                tuple(renderer.prompt_ids(c.messages)),
-                tuple(tokenizer.encode(c.text, add_special_tokens=False)),
-            )
-            for c in continuations
+            (tuple(renderer.prompt_ids(c.messages)), tuple(renderer.text_ids(c.text))) for c in continuations
         ]
         distinct = list(dict.fromkeys(pairs))
         with torch.inference_mode(), self.model.lock, self.model.base_only():

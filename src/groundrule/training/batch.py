@@ -9,7 +9,7 @@ from statistics import fmean, pstdev
 from typing import TYPE_CHECKING
 
 from groundrule.algorithms.advantages import advantages
-from groundrule.algorithms.sequences import TokenSequence, sequences_of
+from groundrule.algorithms.sequences import TokenSequence, joined, sequences_of
 from groundrule.data.group import TrajectoryGroup
 from groundrule.data.trajectory import Trajectory
 from groundrule.errors import TrainingError
@@ -70,10 +70,27 @@ def _items(
             "through model.openai_client() and keep the returned Choice objects in messages_and_choices, "
             "or set allow_training_without_logprobs=True"
         )
-    rebuilt = model.renderer.sequences(trajectory)
-    if not any(s.trained for s in rebuilt):
+    rebuilt = _written_sequences(trajectory, model)
+    if not rebuilt:
         raise TrainingError(f"{place} has no assistant turn, so there is nothing to train on")
     return [TrainingItem(s, advantage, has_logprobs=False) for s in rebuilt]
+
+
+def _written_sequences(trajectory: Trajectory, model: LanguageModel) -> list[TokenSequence]:
+    """Assistant turns that were not sampled here, as the model's own template would have had them written."""
+    return [
+        sequence
+        for turns in model.renderer.turns(trajectory)
+        for sequence in joined(
+            TokenSequence(
+                prompt_ids=turn.prompt_ids,
+                ids=turn.answer_ids,
+                sampled=(True,) * len(turn.answer_ids),
+                logprobs=(0.0,) * len(turn.answer_ids),
+            )
+            for turn in turns
+        )
+    ]
 
 
 def _metrics(
