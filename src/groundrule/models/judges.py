@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from pydantic import ValidationError
+
 from groundrule.errors import ConfigError
 from groundrule.models import embedded
 from groundrule.models.pool import for_judging
@@ -22,6 +24,16 @@ def local_judge(name: str, params: dict[str, Any] | None = None) -> LikelihoodJu
             f"'local/{name}' is not a judge; the local judge is 'local/likelihood' "
             "(or 'local/likelihood:MODEL' with a model folder or Hugging Face id)"
         )
-    return LikelihoodJudge(
-        FrozenTextModel(for_judging(model or embedded.NAME)), LikelihoodSettings(**(params or {}))
-    )
+    return LikelihoodJudge(FrozenTextModel(for_judging(model or embedded.NAME)), _settings(params or {}))
+
+
+def _settings(params: dict[str, Any]) -> LikelihoodSettings:
+    try:
+        return LikelihoodSettings(**params)
+    except ValidationError as error:
+        fault = error.errors()[0]
+        name = ".".join(map(str, fault["loc"]))
+        known = ", ".join(LikelihoodSettings.model_fields)
+        raise ConfigError(
+            f"local/likelihood got {name}={fault['input']!r}: {fault['msg']}; its parameters are {known}"
+        ) from error

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import random
 from collections.abc import Mapping, Sequence
@@ -182,13 +183,23 @@ class Ruler:
         chat_judges = [judge for judge in judges if isinstance(judge, Judge)]
         scorers = [judge for judge in judges if not isinstance(judge, Judge)]
         if not isinstance(judges[0], Judge):
-            return await judges[0].score(group)
+            return await self._by_scorer(judges[0], group)
         try:
             return await self._compare(attempts, chat_judges)
         except (JudgeError, LlmError):
             if not scorers:
                 raise
-            return await scorers[0].score(group)
+            return await self._by_scorer(scorers[0], group)
+
+    async def _by_scorer(self, scorer: Scorer, group: TrajectoryGroup) -> list[Score]:
+        """A judge that is no chat model, such as the likelihood judge: it reads no rubric and needs no passes."""
+        if self.rubric != DEFAULT_RUBRIC and "rubric" not in _said:
+            _said.add("rubric")
+            logger.warning("%s reads no rubric: it is left out", type(scorer).__name__)
+        scores = await scorer.score(group)
+        if self.debug:
+            _print_scores(scores)
+        return scores
 
     async def _compare(self, attempts: Sequence[Attempt], judges: Sequence[Judge]) -> list[Score]:
         """Score the distinct attempts and give equal ones the same score."""
@@ -266,6 +277,16 @@ def _warn_about(attempts: Sequence[Attempt]) -> None:
         logger.warning(
             "the trajectories of one group carry different system prompts; each is judged by its own"
         )
+
+
+def _print_scores(scores: Sequence[Score]) -> None:
+    """In the wire format of chat judges, then ranked."""
+    said = [
+        {"trajectory_id": str(i), "explanation": s.explanation or s.reason, "score": s.value}
+        for i, s in enumerate(scores, start=1)
+    ]
+    print(json.dumps({"scores": said}, ensure_ascii=False, indent=2))
+    _print_ranking([s for s in scores if s.value is not None])
 
 
 def _print_ranking(scores: Sequence[Score]) -> None:
