@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import random
 from collections.abc import Mapping, Sequence
@@ -16,7 +15,7 @@ from groundrule._util.aio import settle
 from groundrule._util.seed import derive
 from groundrule.data.group import TrajectoryGroup
 from groundrule.data.messages import Message, Tools
-from groundrule.data.protocols import ChatClient
+from groundrule.data.protocols import ChatClient, Scorer
 from groundrule.data.score import Score
 from groundrule.data.trajectory import History, Trajectory
 from groundrule.errors import ConfigError, JudgeError, LlmError
@@ -26,6 +25,7 @@ from groundrule.llm.providers import JudgeLike
 from groundrule.rewards.apply import apply_scores
 from groundrule.rewards.ask import ask
 from groundrule.rewards.attempt import Attempt, attempts_of, evidence_key, shared_system_len, turn_key
+from groundrule.rewards.debug import print_ranking, print_scores
 from groundrule.rewards.judges import Fallback, Judge, judge_chain
 from groundrule.rewards.parse import TrajectoryScore, parse_chat_reply
 from groundrule.rewards.prompt import DEFAULT_RUBRIC, RESPONSE_FORMAT, judge_messages, prompt_version
@@ -198,7 +198,7 @@ class Ruler:
             logger.warning("%s reads no rubric: it is left out", type(scorer).__name__)
         scores = await scorer.score(group)
         if self.debug:
-            _print_scores(scores)
+            print_scores(scores)
         return scores
 
     async def _compare(self, attempts: Sequence[Attempt], judges: Sequence[Judge]) -> list[Score]:
@@ -215,7 +215,7 @@ class Ruler:
             done.append(run)
         scores = {key: _mean([run[key] for run in done], len(attempts)) for key in distinct}
         if self.debug:
-            _print_ranking([scores[key] for key in distinct])
+            print_ranking([scores[key] for key in distinct])
         return [scores[attempt.key] for attempt in attempts]
 
     async def _one_pass(
@@ -277,19 +277,3 @@ def _warn_about(attempts: Sequence[Attempt]) -> None:
         logger.warning(
             "the trajectories of one group carry different system prompts; each is judged by its own"
         )
-
-
-def _print_scores(scores: Sequence[Score]) -> None:
-    """In the wire format of chat judges, then ranked."""
-    said = [
-        {"trajectory_id": str(i), "explanation": s.explanation or s.reason, "score": s.value}
-        for i, s in enumerate(scores, start=1)
-    ]
-    print(json.dumps({"scores": said}, ensure_ascii=False, indent=2))
-    _print_ranking([s for s in scores if s.value is not None])
-
-
-def _print_ranking(scores: Sequence[Score]) -> None:
-    ranked = sorted(scores, key=lambda score: score.value or 0.0, reverse=True)
-    for rank, score in enumerate(ranked, start=1):
-        print(f"Rank {rank} | Score {score.value:.2f} | {score.explanation}")
