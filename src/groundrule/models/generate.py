@@ -119,7 +119,9 @@ def _sample(logits: torch.Tensor, rows: list[_Row]) -> list[int]:
     # Inverse transform sampling: one uniform number a row, one cumulative sum over the vocabulary.
     steps = weights.cumsum(-1)
     points = torch.tensor([r.random.random() for r in rows], device=logits.device)[:, None] * steps[:, -1:]
-    drawn = torch.searchsorted(steps, points, right=True)[:, 0].clamp(max=logits.shape[1] - 1)
+    # Rounding may lift a number to the whole sum, behind which there is no token.
+    points = torch.minimum(points, torch.nextafter(steps[:, -1:], torch.zeros_like(points)))
+    drawn = torch.searchsorted(steps, points, right=True)[:, 0]
     greedy = torch.tensor([r.request.temperature == 0 for r in rows], device=logits.device)
     if bool(greedy.any()):
         drawn = torch.where(greedy, logits.argmax(-1), drawn)

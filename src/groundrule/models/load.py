@@ -104,7 +104,7 @@ def wrap(name: str, network: Any, tokenizer: Any) -> LanguageModel:
         tokenizer=tokenizer,
         renderer=ChatRenderer(tokenizer),
         eos_ids=_eos_ids(network, tokenizer),
-        max_tokens=int(getattr(network.config, "max_position_embeddings", 2048)),
+        max_tokens=_longest(network.config),
     )
     _check_attention(model)
     return model
@@ -116,6 +116,12 @@ def _eos_ids(network: Any, tokenizer: Any) -> frozenset[int]:
     ids = set(listed if isinstance(listed, list | tuple) else [listed])
     ids.add(tokenizer.eos_token_id)
     return frozenset(int(i) for i in ids if i is not None)
+
+
+def _longest(config: Any) -> int:
+    """The longest sequence that is computed as the model was trained: inside a sliding window, where it has one."""
+    limits = [getattr(config, "max_position_embeddings", None), getattr(config, "sliding_window", None)]
+    return min((int(limit) for limit in limits if limit), default=2048)
 
 
 def _check_attention(model: LanguageModel) -> None:

@@ -8,6 +8,8 @@ from groundrule.models.load import LanguageModel, load_model
 
 _lock = threading.Lock()
 _models: dict[tuple[str, str | None], list[LanguageModel]] = {}
+_trained: list[LanguageModel] = []
+"""Handed out for training: each belongs to one learner."""
 
 
 def for_judging(name: str, device: str | None = None) -> LanguageModel:
@@ -20,14 +22,15 @@ def for_judging(name: str, device: str | None = None) -> LanguageModel:
 
 
 def for_training(name: str, device: str | None = None) -> LanguageModel:
-    """An instance without an adapter: one that only judges used so far, else a new one."""
+    """An instance of its own for a learner: one that only judges used so far, else a new one."""
     with _lock:
         found = _models.setdefault((name, device), [])
-        free = [m for m in found if not hasattr(m.network, "peft_config")]
-        if not free:
-            free.append(load_model(name, device=device))
-            found.append(free[0])
-        return free[0]
+        free = next((m for m in found if m not in _trained), None)
+        if free is None:
+            free = load_model(name, device=device)
+            found.append(free)
+        _trained.append(free)
+        return free
 
 
 def release(model: LanguageModel) -> None:
@@ -36,3 +39,5 @@ def release(model: LanguageModel) -> None:
         for instances in _models.values():
             if model in instances:
                 instances.remove(model)
+        if model in _trained:
+            _trained.remove(model)

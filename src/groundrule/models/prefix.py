@@ -162,10 +162,14 @@ def prefix_attention(
     value: torch.Tensor,
     attention_mask: torch.Tensor | None,
     scaling: float | None = None,
+    softcap: float | None = None,
+    s_aux: torch.Tensor | None = None,
     prefix_state: Recording | Branches | None = None,
     **_: Any,
 ) -> tuple[torch.Tensor, None]:
     """The function that transformers calls in every layer; without a state it is plain causal attention."""
+    if softcap is not None or s_aux is not None:
+        raise RuntimeError("its attention caps its scores or has sinks, which this attention does not know")
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
     if prefix_state is None:
         output = _causal(query, key, value, scale)

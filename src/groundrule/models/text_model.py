@@ -25,9 +25,14 @@ class FrozenTextModel:
         pairs = [
             (tuple(renderer.prompt_ids(c.messages)), tuple(renderer.text_ids(c.text))) for c in continuations
         ]
-        distinct = list(dict.fromkeys(pairs))
+        # Only conversations that begin alike can share a prefix.
+        by_start: dict[int, list[tuple[tuple[int, ...], tuple[int, ...]]]] = {}
+        for pair in dict.fromkeys(pairs):
+            by_start.setdefault(pair[0][0], []).append(pair)
+        known: dict[tuple[tuple[int, ...], tuple[int, ...]], list[float]] = {}
         with torch.inference_mode(), self.model.lock, self.model.base_only():
-            known = dict(zip(distinct, self._run(distinct), strict=True))
+            for alike in by_start.values():
+                known.update(zip(alike, self._run(alike), strict=True))
         return [
             TokenLogprobs([tokenizer.decode([i]) for i in ids], known[prompt, ids]) for prompt, ids in pairs
         ]

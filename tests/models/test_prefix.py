@@ -1,0 +1,146 @@
+"""A prompt that is computed once for all its answers gives what a plain pass over each sequence gives."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from transformers import Gemma2Config, Gemma2ForCausalLM, MistralConfig, MistralForCausalLM
+
+from groundrule.errors import ModelError
+from groundrule.models.load import wrap
+from groundrule.models.logprobs import answer_logprobs, read_prompt
+from groundrule.models.prefix import Branches, extend, record
+from tiny import close, full_logprobs, tiny_model, tiny_network
+
+ANSWERS = [[7], [9, 11, 13], [20, 20, 21, 5, 100, 2], [200] * 12]
+
+
+def prompt_of(length: int) -> list[int]:
+    return [(37 * i + 11) % 260 for i in range(length)]
+
+
+@pytest.mark.parametrize("length", [1, 5, 60])
+@pytest.mark.parametrize("temperature", [1.0, 0.7])
+def test_answers_after_a_shared_prompt_have_the_logprobs_of_plain_passes(
+    length: int, temperature: float
+) -> None:
+    model, plain, prompt = tiny_model(), tiny_network(), prompt_of(length)
+
+    with torch.inference_mode():
+        rows = answer_logprobs(model, read_prompt(model, prompt), ANSWERS, temperature=temperature)
+        wanted = [full_logprobs(plain, prompt, answer, temperature=temperature) for answer in ANSWERS]
+
+    assert max(float((a - b).abs().max()) for a, b in zip(rows, wanted, strict=True)) < 1e-4
+
+
+def test_an_output_layer_of_its_own_gives_the_same_numbers() -> None:
+    model, plain, prompt = tiny_model(tied=False), tiny_network(tied=False), prompt_of(9)
+
+    with torch.inference_mode():
+        rows = answer_logprobs(model, read_prompt(model, prompt), ANSWERS)
+        wanted = [full_logprobs(plain, prompt, answer) for answer in ANSWERS]
+
+    assert max(float((a - b).abs().max()) for a, b in zip(rows, wanted, strict=True)) < 1e-4
+
+
+def test_tokens_between_prompt_and_answer_are_read_and_not_scored() -> None:
+    model, plain, prompt = tiny_model(), tiny_network(), prompt_of(9)
+    leads = [[], [3, 4], [5], [6, 7, 8]]
+
+    with torch.inference_mode():
+        rows = answer_logprobs(model, read_prompt(model, prompt), ANSWERS, leads=leads)
+        wanted = [full_logprobs(plain, [*prompt, *lead], a) for lead, a in zip(leads, ANSWERS, strict=True)]
+
+    assert [len(row) for row in rows] == [1, 3, 6, 12]
+    assert max(float((a - b).abs().max()) for a, b in zip(rows, wanted, strict=True)) < 1e-4
+
+
+def test_many_answer_positions_are_turned_into_logits_in_pieces() -> None:
+    model, plain, prompt = tiny_model(), tiny_network(), prompt_of(4)
+    answers = [prompt_of(150), prompt_of(180)]
+
+    with torch.inference_mode():
+        rows = answer_logprobs(model, read_prompt(model, prompt), answers)
+        wanted = [full_logprobs(plain, prompt, answer) for answer in answers]
+
+    assert max(float((a - b).abs().max()) for a, b in zip(rows, wanted, strict=True)) < 1e-4
+
+
+def test_gradients_are_those_of_plain_passes() -> None:
+    model, plain, prompt = tiny_model(), tiny_network(), prompt_of(12)
+    for network in (model.network, plain):
+        network.requires_grad_(True)
+
+    sum(row.sum() for row in answer_logprobs(model, read_prompt(model, prompt), ANSWERS)).backward()  # type: ignore[union-attr]
+    sum(full_logprobs(plain, prompt, answer).sum() for answer in ANSWERS).backward()  # type: ignore[union-attr]
+
+    wanted = dict(plain.named_parameters())
+    differences = {n: close(p.grad, wanted[n].grad) for n, p in model.network.named_parameters()}
+    assert max(differences.values()) < 1e-4
+
+
+def test_decoding_token_by_token_is_one_pass() -> None:
+    model = tiny_model()
+    rows = torch.tensor([[5, 6, 7, 8], [9, 10, 11, 12], [13, 14, 15, 16]])
+
+    with torch.inference_mode():
+        prefixes = [record(model.core, torch.tensor(prompt_of(n))) for n in (6, 17)]
+        whole = extend(model.core, rows, Branches(prefixes, [2, 1]))
+        branches = Branches(prefixes, [2, 1], capacity=4)
+        steps = [extend(model.core, rows[:, i : i + 1], branches) for i in range(4)]
+
+    assert close(torch.cat(steps, dim=1), whole) < 1e-5
+
+
+def test_rows_that_leave_do_not_disturb_those_that_stay() -> None:
+    model = tiny_model()
+    rows = torch.tensor([[5, 6, 7], [9, 10, 11], [13, 14, 15]])
+
+    with torch.inference_mode():
+        prefixes = [record(model.core, torch.tensor(prompt_of(n))) for n in (6, 17, 3)]
+        whole = extend(model.core, rows, Branches(prefixes, [1, 1, 1]))
+        branches = Branches(prefixes, [1, 1, 1], capacity=3)
+        extend(model.core, rows[:, :1], branches)
+        branches.keep([0, 2])
+        rest = extend(model.core, rows[[0, 2], 1:], branches)
+
+    assert close(rest, whole[[0, 2], 1:]) < 1e-5
+
+
+def test_a_full_decoding_buffer_is_an_error_and_not_a_wrong_answer() -> None:
+    model = tiny_model()
+    branches = Branches([record(model.core, torch.tensor([4, 5]))], [1], capacity=1)
+    extend(model.core, torch.tensor([[6]]), branches)
+
+    with pytest.raises(RuntimeError, match="2 tokens do not fit into a decoding buffer of 1"):
+        extend(model.core, torch.tensor([[7]]), branches)
+
+
+def test_an_empty_answer_is_refused() -> None:
+    model = tiny_model()
+
+    with pytest.raises(ValueError, match=r"answers have \[1, 0\] tokens"):
+        answer_logprobs(model, read_prompt(model, [4]), [[5], []])
+
+
+def test_a_model_whose_attention_does_more_than_this_one_is_refused() -> None:
+    small = {
+        "hidden_size": 16,
+        "intermediate_size": 16,
+        "num_hidden_layers": 1,
+        "head_dim": 8,
+        "vocab_size": 64,
+    }
+    network = Gemma2ForCausalLM(Gemma2Config(num_attention_heads=2, num_key_value_heads=1, **small))
+
+    with pytest.raises(ModelError, match="cannot share prefixes: its attention caps its scores"):
+        wrap("gemma", network, tiny_model().tokenizer)
+
+
+def test_a_sliding_window_bounds_the_length_that_is_accepted() -> None:
+    small = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "vocab_size": 64}
+    network = MistralForCausalLM(
+        MistralConfig(num_attention_heads=2, num_key_value_heads=1, sliding_window=128, **small)
+    )
+
+    assert wrap("mistral", network, tiny_model().tokenizer).max_tokens == 128
