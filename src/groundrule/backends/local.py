@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -79,15 +79,21 @@ class LocalBackend:
             raise ConfigError(
                 f"{model.name!r} is a Model, which is only asked; LocalBackend takes a TrainableModel"
             )
-        run = Run.open_or_create(folder, config)
-        language_model = pool.for_training(model.base_model, self.device)
-        trainer = LoraTrainer(language_model, self.settings, seed=derive(self.seed, "adapter"))
-        engine = Engine(language_model, seed=derive(self.seed, "sampling"))
-        self._resume(trainer, run)
-        engine.version = run.step
-        key = secrets.token_urlsafe(24)
-        names = lambda: [model.get_inference_name(), model.get_inference_name(engine.version)]  # noqa: E731
-        server = LocalServer(Endpoint(engine, names, api_key=key).app())
+        with ExitStack() as undo:
+            language_model = pool.for_training(model.base_model, self.device)
+            undo.callback(pool.release, language_model)
+            # After the model: a base model that cannot be loaded leaves no run behind.
+            run = Run.open_or_create(folder, config)
+            undo.callback(run.close)
+            trainer = LoraTrainer(language_model, self.settings, seed=derive(self.seed, "adapter"))
+            self._resume(trainer, run)
+            engine = Engine(language_model, seed=derive(self.seed, "sampling"))
+            undo.callback(engine.close)
+            engine.version = run.step
+            key = secrets.token_urlsafe(24)
+            names = lambda: [model.get_inference_name(), model.get_inference_name(engine.version)]  # noqa: E731
+            server = LocalServer(Endpoint(engine, names, api_key=key).app())
+            undo.pop_all()
         model.inference_base_url, model.inference_api_key = server.base_url, key
         model.inference_model_name = model.inference_model_name or model.name
         return Served(language_model, engine, server, run, trainer)

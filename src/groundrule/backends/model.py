@@ -76,6 +76,7 @@ class Model(BaseModel):
     def attach(self, backend: Backend) -> None:
         """Remember who serves this model; backends call it."""
         self._backend = backend
+        self._client = None  # It would go on asking the endpoint of the backend before.
 
     def openai_client(self) -> AsyncOpenAI:
         """An OpenAI client for this model; one per model, kept."""

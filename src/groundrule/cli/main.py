@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import importlib
 import logging
+import os
 import sys
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
 import groundrule
-from groundrule.errors import ConfigError, DataError, GroundRuleError
+from groundrule.errors import CheckpointError, ConfigError, DataError, GroundRuleError, RunError
 
 VERBS = {
     "demo": (
@@ -59,37 +60,44 @@ def cli(verbose: bool) -> None:
         logging.getLogger(noisy).setLevel(logging.WARNING)
 
 
+NEEDED_FOR_TRAINING = frozenset(
+    {"gguf", "peft", "safetensors", "starlette", "torch", "transformers", "uvicorn"}
+)
+
+
 def main(arguments: list[str] | None = None) -> None:
     """The entry point; never shows a traceback for a user's mistake."""
     try:
-        cli.main(args=arguments, standalone_mode=False)
-    except click.exceptions.Exit as error:
-        sys.exit(error.exit_code)
+        # Outside its standalone mode click returns the code of `Exit` instead of raising it.
+        sys.exit(cli.main(args=arguments, standalone_mode=False))
     except click.ClickException as error:
         error.show()
         sys.exit(2)
-    except (ConfigError, DataError) as error:
+    except CheckpointError as error:
+        _fail(error, 1)
+    except (ConfigError, DataError, RunError) as error:
         _fail(error, 2)
     except GroundRuleError as error:
         _fail(error, 1)
     except (click.Abort, KeyboardInterrupt):
-        click.echo("stopped; the same command goes on from the last complete step", err=True)
+        click.echo(
+            "stopped; a training goes on from its last complete step when the same command is run again",
+            err=True,
+        )
         sys.exit(130)
     except ModuleNotFoundError as error:
-        if error.name and error.name.split(".")[0] in {
-            "torch",
-            "transformers",
-            "peft",
-            "uvicorn",
-            "starlette",
-        }:
-            click.echo(
-                f"error: {error.name} is not installed; run: pip install 'groundrule[train]'", err=True
-            )
-            sys.exit(1)
-        raise
+        if (error.name or "").split(".")[0] not in NEEDED_FOR_TRAINING:
+            raise
+        _fail(f"{error.name} is not installed; run: pip install 'groundrule[train]'", 1)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes once more at exit.
+        sys.exit(1)
+    except OSError as error:
+        if error.filename is None:
+            raise
+        _fail(f"{error.filename}: {error.strerror}", 1)
 
 
-def _fail(error: Any, code: int) -> None:
+def _fail(error: Any, code: int) -> NoReturn:
     click.echo(f"error: {error}", err=True)
     sys.exit(code)

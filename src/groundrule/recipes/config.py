@@ -119,9 +119,18 @@ def load_config(path: str | Path, changes: dict[str, Any] | None = None) -> Trai
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} is not a TOML file: {error}") from error
     for name, value in (changes or {}).items():
-        section, _, key = name.partition(".")
-        data.setdefault(section, {})[key] = value
+        _change(data, name, value)
     return parse_config(data, source=str(path))
+
+
+def _change(data: dict[str, Any], name: str, value: Any) -> None:
+    """Set one value by its dotted name; a section that is not a table is left for the check to find."""
+    *sections, key = name.split(".")
+    for section in sections:
+        data = data.setdefault(section, {})
+        if not isinstance(data, dict):
+            return
+    data[key] = value
 
 
 def parse_config(data: dict[str, Any], *, source: str = "configuration") -> TrainingConfig:

@@ -15,6 +15,8 @@ from groundrule.data.runs import Run
 
 TIED = 1e-6
 """Rewards of a group that differ by less are ties."""
+FELL = 0.02
+"""A mean reward that is lower by less than this is noise, not a fall."""
 
 
 @dataclass(frozen=True)
@@ -57,9 +59,11 @@ def _failures(groups: list[TrajectoryGroup]) -> Finding:
     )
 
 
-def _unscored(groups: list[TrajectoryGroup]) -> Finding:
+def _unscored(groups: list[TrajectoryGroup]) -> Finding | None:
     reasons = Counter(t.unscored[:160] for g in groups for t in g if t.unscored is not None)
     members = sum(map(len, groups))
+    if not members:
+        return None
     if not reasons:
         return Finding(False, f"every trajectory was scored ({members})")
     reason, times = reasons.most_common(1)[0]
@@ -70,10 +74,12 @@ def _unscored(groups: list[TrajectoryGroup]) -> Finding:
     )
 
 
-def _ties(groups: list[TrajectoryGroup]) -> Finding:
+def _ties(groups: list[TrajectoryGroup]) -> Finding | None:
     scored = [[r for r in g.rewards if r is not None] for g in groups]
     comparable = [rewards for rewards in scored if len(rewards) > 1]
     tied = sum(pstdev(rewards) < TIED for rewards in comparable)
+    if not any(scored):
+        return None
     if not comparable:
         return Finding(
             True, "no group has two scored members, so nothing can be compared; raise train.group_size"
@@ -90,8 +96,10 @@ def _ties(groups: list[TrajectoryGroup]) -> Finding:
     )
 
 
-def _logprobs(groups: list[TrajectoryGroup]) -> Finding:
+def _logprobs(groups: list[TrajectoryGroup]) -> Finding | None:
     scored = [t for g in groups for t in g.scored]
+    if not scored:
+        return None
     missing = sum(not sequences_of(t) for t in scored)
     if missing:
         return Finding(
@@ -149,6 +157,6 @@ def _trend(run: Run) -> Finding | None:
     third = max(1, len(rewards) // 3)
     before, after = fmean(rewards[:third]), fmean(rewards[-third:])
     text = f"mean reward {before:.3f} in the first {third} steps, {after:.3f} in the last"
-    if after < before:
+    if after < before - FELL:
         return Finding(True, f"{text}: it fell; lower train.learning_rate or raise train.groups_per_step")
     return Finding(False, text)

@@ -16,8 +16,9 @@ from groundrule.data.protocols import Rollout, Scorer
 from groundrule.data.scenario import Scenario
 from groundrule.data.score import Score
 from groundrule.data.trajectory import Trajectory
+from groundrule.errors import JudgeError, LlmError
 from groundrule.rewards.checks import check_answer, summarise
-from groundrule.rollouts.gather import gather_trajectory_groups
+from groundrule.rollouts.gather import gather_trajectories
 
 
 @dataclass
@@ -28,22 +29,31 @@ class Evaluator:
     scorer: Scorer
     rollout: Rollout
     backend: LocalBackend
+    max_exceptions: float = 0.5
+    """Failed rollouts that an evaluation survives: a count, or a share below 1."""
+    timeout_s: float | None = None
 
     async def evaluate(self, model: TrainableModel, *, step: int) -> Evaluation:
         """The record that goes into the run folder."""
-        groups = await self.answer(model)
+        groups = await self.attempts(model)
         scores = [await score_alone(self.scorer, group) for group in groups]
         return record(step, self.scenarios, [answer_of(g) for g in groups], scores)
 
-    async def answer(self, model: TrainableModel) -> list[TrajectoryGroup]:
-        """A group of one per scenario; an attempt that failed leaves its group empty."""
+    async def attempts(self, model: TrainableModel) -> list[TrajectoryGroup]:
+        """A group of one per scenario; where the attempt failed, it holds the exception instead."""
         policy = model.policy(version=await model.get_step())
         with self.backend.lockstep(model, self.rollout, policy, len(self.scenarios)) as attempt:
-            return await gather_trajectory_groups(
-                (TrajectoryGroup([attempt(s)], metadata=scenario_metadata(s)) for s in self.scenarios),
+            results = await gather_trajectories(
+                (attempt(s) for s in self.scenarios),
                 pbar_desc=None,
+                max_exceptions=self.max_exceptions,
                 max_concurrency=None,
+                timeout_s=self.timeout_s,
             )
+        return [
+            TrajectoryGroup([result], scenario_id=s.id, metadata=scenario_metadata(s))
+            for s, result in zip(self.scenarios, results, strict=True)
+        ]
 
 
 def scenario_metadata(scenario: Scenario) -> dict[str, Any]:
@@ -51,15 +61,26 @@ def scenario_metadata(scenario: Scenario) -> dict[str, Any]:
     return {"question": scenario.question, "context": scenario.context}
 
 
-def answer_of(group: TrajectoryGroup) -> str:
-    """The text of the last assistant turn of the group's only member."""
-    turns = group.trajectories[0].messages()
-    return text_of(next(t.get("content") for t in reversed(turns) if t.get("role") == "assistant"))
+def answer_of(group: TrajectoryGroup) -> str | None:
+    """The text of the last assistant turn of the group's only member; None where there is none."""
+    turns = group.trajectories[0].messages() if group.trajectories else []
+    last = next((turn for turn in reversed(turns) if turn.get("role") == "assistant"), None)
+    return None if last is None else text_of(last.get("content"))
 
 
 async def score_alone(scorer: Scorer, group: TrajectoryGroup) -> Score:
-    """An absolute score. Judges that only compare give none, with the reason."""
-    return (await scorer.score(group))[0]
+    """An absolute score. Judges that only compare give none, with the reason; so does a failed attempt."""
+    if not group.trajectories:
+        return Score.none(f"the attempt failed: {group.exceptions[0]}")
+    return (await scores_or_reasons(scorer, group))[0]
+
+
+async def scores_or_reasons(scorer: Scorer, group: TrajectoryGroup) -> list[Score]:
+    """What the scorer says; when it raises that its judge gave nothing, every member has that as the reason."""
+    try:
+        return await scorer.score(group)
+    except (JudgeError, LlmError) as error:
+        return [Score.none(f"{type(error).__name__}: {error}") for _ in group]
 
 
 def group_of_texts(
@@ -75,16 +96,17 @@ def group_of_texts(
 
 
 def record(
-    step: int, scenarios: Sequence[Scenario], answers: Sequence[str], scores: Sequence[Score]
+    step: int, scenarios: Sequence[Scenario], answers: Sequence[str | None], scores: Sequence[Score]
 ) -> Evaluation:
-    """Answers, scores and checks in the form of the run folder."""
+    """Answers, scores and checks in the form of the run folder. Missing answers count in no mean."""
+    given = [(a, s) for a, s in zip(answers, scenarios, strict=True) if a is not None]
     values = [s.value for s in scores if s.value is not None]
     raws = [s.parts["raw"] for s in scores if "raw" in s.parts]
     return Evaluation(
         step=step,
         split="held-out",
         judge={"mean": fmean(values) if values else None, "raw_mean": fmean(raws) if raws else None},
-        checks=dict(summarise(answers, scenarios)),
+        checks=dict(summarise([a for a, _ in given], [s for _, s in given])),
         answers=[_answer(*item) for item in zip(scenarios, answers, scores, strict=True)],
     )
 
@@ -102,16 +124,16 @@ def summary_line(record: Evaluation) -> str:
 _SHOWN = ("judge", "facts", "grounded", "copied")
 
 
-def _answer(scenario: Scenario, answer: str, score: Score) -> EvaluatedAnswer:
+def _answer(scenario: Scenario, answer: str | None, score: Score) -> EvaluatedAnswer:
     return EvaluatedAnswer(
         scenario_id=scenario.id,
         question=scenario.question,
         context=scenario.context,
         reference=scenario.reference,
         kind=str(scenario.metadata.get("kind", "")),
-        answer=answer,
+        answer=answer or "",
         score=score.value,
         raw=score.parts.get("raw"),
         explanation=score.explanation if score.value is not None else str(score.reason),
-        checks=asdict(check_answer(answer, scenario)),
+        checks={} if answer is None else asdict(check_answer(answer, scenario)),
     )

@@ -9,22 +9,26 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 
 from groundrule.algorithms.policy_loss import PolicyLossConfig
 from groundrule.backends.local import LocalBackend
 from groundrule.backends.model import TrainableModel
 from groundrule.data.group import TrajectoryGroup
+from groundrule.data.messages import system_prompt_of
 from groundrule.data.protocols import Rollout, Scorer
 from groundrule.data.runs import Run
 from groundrule.data.scenario import Scenario
-from groundrule.errors import ConfigError
+from groundrule.data.trajectory import Trajectory
+from groundrule.errors import ConfigError, GroundRuleError, TrainingError
 from groundrule.llm.cost import Ledger, current_ledger, use_ledger
 from groundrule.models.lora import LoraSettings
 from groundrule.recipes.config import TrainingConfig
-from groundrule.recipes.evaluate import Evaluator, scenario_metadata, summary_line
+from groundrule.recipes.evaluate import Evaluator, scenario_metadata, scores_or_reasons, summary_line
 from groundrule.rewards import DEFAULT_RUBRIC, Ruler
 from groundrule.rewards.apply import apply_scores
+from groundrule.rewards.judges import judge_chain
 from groundrule.rollouts.answer import AnswerOnce
 from groundrule.rollouts.gather import gather_trajectory_groups
 from groundrule.rollouts.scenarios import draw, load_scenarios
@@ -72,8 +76,7 @@ async def train_rl(
 
 async def _train(t: Training) -> None:
     run = t.backend.run_of(t.model)
-    if not run.evaluations():
-        await _evaluate(t, run, 0)
+    await _evaluate_if_due(t, run, run.step)  # A crash may have come between a step and its evaluation.
     for step in range(run.next_step, t.config.train.steps + 1):
         started = time.perf_counter()
         scenarios = draw(t.scenarios, step, t.config.train.groups_per_step, t.config.run.seed)
@@ -84,12 +87,11 @@ async def _train(t: Training) -> None:
         )
         run.prune_checkpoints(keep_last=t.config.run.keep_checkpoints, best=run.best_step("reward/mean"))
         t.report(_line(step, t.config.train.steps, result.metrics, time.perf_counter() - started))
-        if _is_due(step, t.config):
-            await _evaluate(t, run, step)
+        await _evaluate_if_due(t, run, step)
 
 
-async def _evaluate(t: Training, run: Run, step: int) -> None:
-    if t.evaluator is None:
+async def _evaluate_if_due(t: Training, run: Run, step: int) -> None:
+    if t.evaluator is None or not _is_due(step, t.config) or run.evaluation_path(step).exists():
         return
     t.report(f"evaluating {len(t.evaluator.scenarios)} held-out questions after step {step}")
     record = await t.evaluator.evaluate(t.model, step=step)
@@ -101,12 +103,18 @@ async def gather(t: Training, scenarios: list[Scenario]) -> list[TrajectoryGroup
     """Scored groups of one step, in scenario order; each group is judged as soon as it is complete."""
     size = t.config.train.group_size
     policy = t.model.policy(version=await t.model.get_step())
+    faults: list[GroundRuleError] = []
 
-    async def judge(group: TrajectoryGroup) -> TrajectoryGroup:
-        return apply_scores(group, await t.scorer.score(group), name="ruler")
+    async def judge(group: TrajectoryGroup) -> TrajectoryGroup | None:
+        try:
+            check_one_system_prompt(group)
+            return apply_scores(group, await scores_or_reasons(t.scorer, group), name="ruler")
+        except GroundRuleError as error:  # Wrong for every group alike: to go on would be to learn nothing.
+            faults.append(error)
+            return None
 
     with t.backend.lockstep(t.model, t.rollout, policy, len(scenarios) * size) as attempt:
-        return await gather_trajectory_groups(
+        groups = await gather_trajectory_groups(
             (
                 TrajectoryGroup(
                     [attempt(scenario) for _ in range(size)],
@@ -121,6 +129,32 @@ async def gather(t: Training, scenarios: list[Scenario]) -> list[TrajectoryGroup
             max_concurrency=None,
             timeout_s=t.config.train.rollout_timeout_s,
         )
+    if faults:
+        raise faults[0]
+    return groups
+
+
+def check_one_system_prompt(group: TrajectoryGroup) -> None:
+    """Members that were told different things cannot be compared by one rule."""
+    prompts = [_opening(member) for member in group]
+    differing = [i for i, prompt in enumerate(prompts) if prompt != prompts[0]]
+    if differing:
+        raise TrainingError(
+            f"scenario {group.scenario_id!r}: the system prompt of trajectory {differing[0]} "
+            f"({_start(prompts[differing[0]])}) is not that of trajectory 0 ({_start(prompts[0])}), so their scores "
+            f"cannot be compared ({len(differing)} of {len(prompts)} differ); the rollout must give all attempts at a "
+            "scenario the same system prompt"
+        )
+
+
+def _opening(member: Trajectory) -> str:
+    """The system prompt: the messages that open the conversation, not what a tool adds later."""
+    first = takewhile(lambda m: m.get("role") in ("system", "developer"), member.messages())
+    return system_prompt_of(first)
+
+
+def _start(text: str) -> str:
+    return repr(text if len(text) <= 60 else f"{text[:57]}...")
 
 
 async def _prepare(
@@ -133,16 +167,20 @@ async def _prepare(
             f"{config.scenarios.source} has no scenario with split 'train', so nothing can be trained on"
         )
     _check_spec(config, scenarios)
+    judge = scorer or judge_of(config)
     backend = LocalBackend(device=config.policy.device, settings=_trainer(config), seed=config.run.seed)
     model = TrainableModel(
         name=config.run.name, project=config.run.project, base_model=config.policy.base_model
     )
-    await backend.register_at(model, config.folder, config.model_dump(mode="json"))
+    # Without the folder's own name: a run that was moved is still the same run.
+    kept = config.model_dump(mode="json", exclude={"run": {"folder"}})
+    await backend.register_at(model, config.folder, kept)
     agent = rollout or answer_once(config, model)
-    judge = scorer or judge_of(config)
     greedy = rollout or answer_once(config, model, temperature=0.0)
-    evaluator = Evaluator(held_out, judge, greedy, backend) if held_out else None
-    return Training(config, backend, model, agent, judge, scenarios, evaluator, report)
+    evaluator = Evaluator(
+        held_out, judge, greedy, backend, config.train.max_exceptions, config.train.rollout_timeout_s
+    )
+    return Training(config, backend, model, agent, judge, scenarios, evaluator if held_out else None, report)
 
 
 def answer_once(
@@ -159,7 +197,8 @@ def answer_once(
 
 
 def judge_of(config: TrainingConfig) -> Ruler:
-    """The judge that the configuration names."""
+    """The judge that the configuration names. One that cannot be had is a `ConfigError` now, not after an hour."""
+    judge_chain(config.judge.model, config.judge.params or None, fallback=config.judge.fallback or None)
     return Ruler(
         config.judge.model,
         config.judge.params or None,
@@ -202,7 +241,7 @@ def _costs() -> dict[str, float | None]:
 
 def _is_due(step: int, config: TrainingConfig) -> bool:
     every = config.run.evaluate_every
-    return step == config.train.steps or bool(every and step % every == 0)
+    return step in (0, config.train.steps) or bool(every and step % every == 0)
 
 
 def _line(step: int, steps: int, metrics: dict[str, float | None], seconds: float) -> str:
