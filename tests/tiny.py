@@ -62,12 +62,6 @@ def tiny_model(*, seed: int = 0, tied: bool = True) -> LanguageModel:
     return wrap("tiny", tiny_network(seed=seed, tied=tied), tiny_tokenizer())
 
 
-def byte_id(letter: str) -> int:
-    """The token of an ASCII letter."""
-    [token] = tiny_tokenizer().encode(letter, add_special_tokens=False)
-    return int(token)
-
-
 def full_logprobs(
     network: Any, prompt: Sequence[int], answer: Sequence[int], *, temperature: float = 1.0
 ) -> torch.Tensor:

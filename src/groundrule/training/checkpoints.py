@@ -27,6 +27,8 @@ ADAPTER_CONFIG = "adapter_config.json"
 OPTIMIZER = "optimizer.safetensors"
 TRAINER = "trainer.json"
 MANIFEST = "manifest.json"
+FILES = (ADAPTER, ADAPTER_CONFIG, OPTIMIZER, TRAINER)
+"""What a complete checkpoint holds beside its manifest."""
 
 
 def save_checkpoint(
@@ -50,7 +52,7 @@ def save_checkpoint(
         "settings": trainer.settings.model_dump(mode="json"),
     }
     (scratch / TRAINER).write_text(json.dumps({**facts, "extra": extra or {}}, indent=2) + "\n")
-    hashes = {path.name: sha256_of(path) for path in sorted(scratch.iterdir())}
+    hashes = {name: sha256_of(scratch / name) for name in FILES}
     (scratch / MANIFEST).write_text(json.dumps({"step": step, "files": hashes}, indent=2) + "\n")
     for path in scratch.iterdir():
         sync(path)
@@ -83,10 +85,10 @@ def verify_checkpoint(folder: Path) -> None:
     """Raise `CheckpointError` unless every file of the manifest is there with its hash."""
     try:
         manifest = json.loads((folder / MANIFEST).read_text())
-        files: dict[str, str] = manifest["files"]
+        files = {name: manifest["files"][name] for name in FILES}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise CheckpointError(
-            f"{folder} has no readable {MANIFEST} ({error}); it was cut while being written"
+            f"{folder} has no readable {MANIFEST} ({type(error).__name__}: {error}); it is cut, or not ours"
         ) from error
     for name, digest in files.items():
         path = folder / name

@@ -13,8 +13,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from groundrule.algorithms.advantages import ADVANTAGES
 from groundrule.algorithms.policy_loss import PolicyLossConfig, kl_terms, token_losses, token_weights
 from groundrule.data.group import TrajectoryGroup
 from groundrule.models.load import LanguageModel
@@ -41,6 +42,13 @@ class TrainerSettings(BaseModel):
     answers_at_once: int = Field(default=8, ge=1)
     lora: LoraSettings = LoraSettings()
     allow_training_without_logprobs: bool = False
+
+    @field_validator("advantage")
+    @classmethod
+    def _known(cls, name: str) -> str:
+        if name not in ADVANTAGES:
+            raise ValueError(f"{name!r} is not an advantage; choose one of {', '.join(ADVANTAGES)}")
+        return name
 
 
 @dataclass
