@@ -24,7 +24,8 @@ def local_judge(name: str, params: dict[str, Any] | None = None) -> LikelihoodJu
             f"'local/{name}' is not a judge; the local judge is 'local/likelihood' "
             "(or 'local/likelihood:MODEL' with a model folder or Hugging Face id)"
         )
-    return LikelihoodJudge(FrozenTextModel(for_judging(model or embedded.NAME)), _settings(params or {}))
+    settings = _settings(params or {})
+    return LikelihoodJudge(FrozenTextModel(for_judging(model or embedded.NAME)), settings)
 
 
 def _settings(params: dict[str, Any]) -> LikelihoodSettings:
