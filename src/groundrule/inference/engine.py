@@ -19,6 +19,8 @@ from groundrule.models.generate import Sample, SamplingRequest, generate
 from groundrule.models.load import LanguageModel
 from groundrule.models.lora import merged
 
+_CLOSED = "the engine is closed; register the model with a backend again"
+
 
 @dataclass
 class Job:
@@ -63,7 +65,7 @@ class Engine:
         """Queue a job. Cancelling its future before the batch starts frees its place."""
         with self._ready:
             if self._closed:
-                raise ModelError("the engine is closed; register the model with a backend again")
+                raise ModelError(_CLOSED)
             self._waiting.append(job)
             self._ready.notify()
         return job.future
@@ -91,11 +93,12 @@ class Engine:
                 self._ready.notify()
 
     def close(self) -> None:
-        """Stop after the running batch; waiting jobs are cancelled."""
+        """Stop after the running batch; waiting jobs get a `ModelError`."""
         with self._ready:
             self._closed = True
             for job in self._waiting:
-                job.future.cancel()
+                if job.future.set_running_or_notify_cancel():
+                    job.future.set_exception(ModelError(_CLOSED))
             self._waiting.clear()
             self._ready.notify()
         self._thread.join()

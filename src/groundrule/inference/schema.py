@@ -12,6 +12,20 @@ from groundrule.models.generate import Sample, SamplingRequest
 
 DEFAULT_MAX_TOKENS = 256
 
+_NEUTRAL: dict[str, tuple[Any, ...]] = {
+    "stream": (False,),
+    "top_logprobs": (0,),
+    "presence_penalty": (0,),
+    "frequency_penalty": (0,),
+    "repetition_penalty": (1,),
+    "logit_bias": ({},),
+    "top_k": (0, -1),
+    "min_p": (0,),
+    "response_format": ({"type": "text"},),
+    "tool_choice": ("auto", "none"),
+}
+"""Parameters that are not supported, with the values at which they change nothing."""
+
 
 class ChatMessage(BaseModel):
     """One message; unknown keys are passed on to the chat template."""
@@ -38,23 +52,18 @@ class ChatCompletionBody(BaseModel):
     stop: str | list[str] | None = None
     seed: int | None = None
     logprobs: bool | None = None
-    top_logprobs: int | None = None
-    stream: bool | None = None
-    presence_penalty: float | None = None
-    frequency_penalty: float | None = None
-    response_format: dict[str, Any] | None = None
+    """Accepted and needless: logprobs are always there."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_nulls(cls, given: Any) -> Any:
+        """A null is a parameter left out, as it is for OpenAI."""
+        return {k: v for k, v in given.items() if v is not None} if isinstance(given, dict) else given
 
     @model_validator(mode="after")
     def _supported(self) -> ChatCompletionBody:
-        refused = {
-            "stream": bool(self.stream),
-            "top_logprobs": bool(self.top_logprobs),
-            "presence_penalty": bool(self.presence_penalty),
-            "frequency_penalty": bool(self.frequency_penalty),
-            "response_format": (self.response_format or {"type": "text"}).get("type") != "text",
-        }
-        for name, given in refused.items():
-            if given:
+        for name, value in (self.model_extra or {}).items():
+            if name in _NEUTRAL and value not in _NEUTRAL[name]:
                 raise ValueError(f"'{name}' is not supported by this endpoint; leave it out")
         return self
 
