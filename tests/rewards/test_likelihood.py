@@ -81,10 +81,15 @@ def test_quoting_the_system_prompt_earns_nothing():
     assert score.parts["grounding"] == 0.0
 
 
-def test_repeating_a_word_earns_only_twice():
+def test_repeating_a_word_earns_only_once():
     (score,), _ = judged("sauna sauna sauna sauna")
-    # The pairs ("", sauna) and (sauna, sauna) are new once each.
-    assert score.parts["grounding"] == 0.5
+    assert score.parts["grounding"] == 0.25
+
+
+def test_repeating_a_phrase_earns_only_the_first_time():
+    (score,), _ = judged("pool opens sauna nine pool opens sauna nine")
+    # New pairs: the first four words, and "nine pool".
+    assert score.parts["grounding"] == 0.625
 
 
 def test_an_invented_answer_scores_below_a_supported_one():

@@ -82,8 +82,10 @@ class LikelihoodSettings(BaseModel):
     """Runs of at least so many tokens from the system prompt, the question or labels earn nothing."""
     repeats_earn: bool = False
     """True: a pair of tokens earns every time that it occurs in the answer."""
-    relevance_scale: float | None = Field(default=0.5, gt=0)
-    """Nats per question token that halve and double the odds of relevance; None: relevance is not looked at."""
+    relevance_middle: float = 0.25
+    """Nats per question token at which relevance is one half."""
+    relevance_scale: float | None = Field(default=0.15, gt=0)
+    """Nats per question token over which the odds of relevance grow by e; None: relevance is not looked at."""
 
 
 @dataclass(frozen=True)
@@ -160,7 +162,7 @@ class LikelihoodJudge:
         grounding = fmean(credits)
         factor = 1.0
         if relevance is not None and limits.relevance_scale is not None:
-            factor = 1 / (1 + math.exp(-2 * relevance / limits.relevance_scale))
+            factor = 1 / (1 + math.exp((limits.relevance_middle - relevance) / limits.relevance_scale))
         raw = grounding * factor if grounding > 0 else grounding
         parts = {
             "raw": raw,
@@ -226,16 +228,17 @@ def _asking(answer: str, question: str) -> Continuation:
     )
 
 
-def _plain(token: str) -> str:
-    return token.strip().lower()
+def _plain(text: str) -> str:
+    """Letters and digits in lower case: spaces, case and punctuation do not hide a copy."""
+    return "".join(c for c in text.lower() if c.isalnum())
 
 
 def _run_lengths(tokens: Sequence[str], source: str) -> list[int]:
     """For each token, how many tokens long the copied run that ends with it is so far (0: not copied).
 
-    Compared as text without case and spaces, so that another cut into tokens does not hide a copy.
+    Compared as text, so that another cut into tokens does not hide a copy.
     """
-    text = "".join(source.lower().split())
+    text = _plain(source)
     lengths, start = [], 0
     pieces = [_plain(t) for t in tokens]
     for i, piece in enumerate(pieces):
@@ -261,12 +264,12 @@ def _inside_runs(tokens: Sequence[str], sources: Sequence[str], least: int) -> l
 
 
 def _repeats(tokens: Sequence[str]) -> list[bool]:
-    """True where a token follows the same token as once before in this answer: nothing new is said."""
+    """True where a token follows itself, or the same token as once before in this answer: nothing new is said."""
     pieces = [_plain(t) for t in tokens]
     seen: set[tuple[str, str]] = set()
     repeated = []
     for pair in zip(["", *pieces], pieces, strict=False):
-        repeated.append(pair in seen)
+        repeated.append(pair in seen or (pair[0] == pair[1] != ""))
         seen.add(pair)
     return repeated
 
