@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 from typing import Any
 
+from pydantic import ValidationError
+
 from groundrule.errors import ConfigError
 from groundrule.training.lora_trainer import TrainerSettings
 
@@ -66,7 +68,8 @@ def trainer_settings(base: TrainerSettings, given: dict[str, Any]) -> TrainerSet
     }.items():
         if (value := given.pop(theirs, None)) is not None:
             loss[ours] = value
-    if not given.pop("scale_rewards", True) or not given.pop("normalize_advantages", True):
+    scaled = [given.pop(name, True) for name in ("scale_rewards", "normalize_advantages")]
+    if not all(scaled):
         changes["advantage"] = "mean_only"
     for name in ("learning_rate", "allow_training_without_logprobs", "advantage", "epochs"):
         if name in given:
@@ -76,10 +79,12 @@ def trainer_settings(base: TrainerSettings, given: dict[str, Any]) -> TrainerSet
         near = difflib.get_close_matches(name, [*_NEUTRAL, *_IGNORED, *TrainerSettings.model_fields], n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise ConfigError(f"train() got an unknown setting {name!r}{hint}")
-    policy_loss = base.policy_loss.model_copy(update=loss)
-    return TrainerSettings.model_validate(
-        {**base.model_dump(), **changes, "policy_loss": policy_loss.model_dump()}
-    )
+    policy_loss = {**base.policy_loss.model_dump(), **loss}
+    try:
+        return TrainerSettings.model_validate({**base.model_dump(), **changes, "policy_loss": policy_loss})
+    except ValidationError as error:
+        fault = error.errors()[0]
+        raise ConfigError(f"train() got {fault['loc'][-1]}={fault['input']!r}: {fault['msg']}") from error
 
 
 def _one_of(name: str, value: Any, choices: dict[str, str]) -> str:

@@ -8,6 +8,7 @@ there piece by piece and sent back through the prompt once, so memory is bounded
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ from groundrule.models.logprobs import answer_logprobs, read_prompt
 from groundrule.models.lora import LoraSettings, adapter_parameters, add_adapter
 from groundrule.models.prefix import Prefix
 from groundrule.training.batch import TrainingItem, plan_step
+
+logger = logging.getLogger(__name__)
 
 
 class TrainerSettings(BaseModel):
@@ -108,6 +111,8 @@ class LoraTrainer:
                 )
                 if math.isfinite(norm.item()):
                     self.optimizer.step()
+                else:
+                    logger.warning("the gradient is not finite; this step leaves the weights as they are")
         self.optimizer.zero_grad(set_to_none=True)
         return {**metrics, **_report(sums, norm.item()), "train/updated": float(math.isfinite(norm.item()))}
 
@@ -206,7 +211,8 @@ def _note(sums: _Sums, new: torch.Tensor, old: torch.Tensor, config: PolicyLossC
 
 
 def _report(sums: _Sums, norm: float) -> dict[str, float]:
-    return {
+    """The step's metrics; what is not finite is unknown and left out."""
+    numbers = {
         "train/loss": sums.loss,
         "train/grad_norm": norm,
         "policy/kl_reference": sums.kl / sums.tokens,
@@ -216,3 +222,4 @@ def _report(sums: _Sums, norm: float) -> dict[str, float]:
         "policy/logprob_mean": sums.logprob / sums.tokens,
         "train/tokens": float(sums.tokens),
     }
+    return {name: value for name, value in numbers.items() if math.isfinite(value)}
