@@ -77,11 +77,11 @@ def test_content_that_is_null_or_absent_renders_as_empty(content: dict[str, Any]
 
 
 def test_null_keys_do_not_reach_the_template() -> None:
-    template = "{% for m in messages %}{% for k in m %}[{{ k }}]{% endfor %}{% endfor %}"
+    template = "{% for m in messages %}{% for k in m %}[{{ k }}]{% endfor %}{{ m['content'] }}{% endfor %}"
 
     text = shown(template, {"role": "user", "content": "hi", "name": None, "tool_calls": None})
 
-    assert text.startswith("[role][content]")
+    assert text.startswith("[role][content]hi")
     assert "name" not in text
     assert "tool_calls" not in text
 
@@ -194,8 +194,65 @@ def test_call_ids_are_shortened_alike_in_call_and_result_where_the_template_coun
     assert text.startswith("w?call 58c87f839 get_weather;result 58c87f839;18 C")
 
 
-def test_the_template_of_the_cases_takes_shortened_call_ids() -> None:
-    assert "[58c87f839]" in shown("id9", user("w?"), calling(WEATHER, call_id="call_4f9a1c2d3e"))
+def test_a_call_of_which_the_template_shows_nothing_but_its_id_becomes_text() -> None:
+    assert '"name": "get_weather"' in shown("id9", user("w?"), calling(WEATHER, call_id="call_4f9a1c2d3e"))
+
+
+def test_arguments_are_text_again_where_the_template_joins_them_to_text() -> None:
+    template = (
+        "{% for m in messages %}{{ m['content'] }}{% for t in m['tool_calls'] or [] %}"
+        "{{ t['function']['name'] + '(' + t['function']['arguments'] + ')' }}{% endfor %}{% endfor %}"
+    )
+
+    assert shown(template, user("w?"), calling(WEATHER)) == 'w?get_weather({"city": "Paris"})'
+
+
+def test_text_beside_a_call_is_kept_where_the_template_would_show_the_call_only() -> None:
+    template = (
+        "{% for m in messages %}{% for t in m['tool_calls'] or [] %}{{ t['function']['name'] }}"
+        "{% else %}{{ m['content'] }}{% endfor %}{% endfor %}"
+    )
+
+    text = shown(template, user("w?"), {**calling(WEATHER), "content": "Let me look."})
+
+    assert text.startswith('w?Let me look.\n<tool_call>\n{"name": "get_weather"')
+
+
+def test_a_system_text_that_the_template_shows_only_before_a_last_user_turn_is_kept_in_a_tool_round() -> None:
+    template = (
+        "{% if messages[0]['role'] == 'system' %}{% set s = messages[0]['content'] %}{% endif %}"
+        "{% for m in messages if m['role'] != 'system' %}"
+        "{{ s if m['role'] == 'user' and loop.last }}[{{ m['role'] }}]{{ m['content'] }}"
+        "{% for t in m['tool_calls'] or [] %}{{ t['function']['name'] }}{% endfor %}{% endfor %}"
+    )
+    system, result = {"role": "system", "content": "Be terse."}, {"role": "tool", "content": "18 C"}
+
+    assert "Be terse." in shown(template, system, user("w?"), calling(WEATHER), result)
+
+
+def test_tools_that_the_template_does_not_show_are_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    r, tools = renderer("chatml"), [{"type": "function", "function": {"name": "f"}}]
+
+    for _ in range(2):
+        r.prompt_ids([user("q")], tools)
+
+    assert [record.getMessage() for record in caplog.records] == [
+        "the chat template of this tokenizer shows no tools, so the model does not hear of those given here"
+    ]
+
+
+def test_tools_that_the_template_shows_are_not_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+    template = "{% for t in tools or [] %}{{ t | tojson }}{% endfor %}{{ messages[0]['content'] }}"
+
+    text = shown(template, user("q"), tools=[{"type": "function", "function": {"name": "look_up"}}])
+
+    assert "look_up" in text
+    assert caplog.records == []
+
+
+def test_messages_that_no_form_makes_visible_are_an_error() -> None:
+    with pytest.raises(ModelError, match="it leaves messages out"):
+        shown("{{ messages | length }}", {"role": "system", "content": "s"}, {"role": "tool", "content": "x"})
 
 
 def test_a_developer_message_is_a_system_message_where_the_template_has_no_such_role() -> None:
@@ -347,9 +404,40 @@ def test_calls_are_trained_and_tool_results_are_not() -> None:
 
 
 def test_a_call_that_the_template_writes_before_the_text_is_trained() -> None:
-    message = {**calling(WEATHER, call_id="call00001"), "content": "wait"}
+    template = (
+        "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{% for t in m['tool_calls'] or [] %}"
+        "[{{ t['function']['name'] }}]{% endfor %}{{ m['content'] }}<|im_end|>\n{% endfor %}"
+    )
 
-    assert turns("id9", user("w?"), message)[0][1] == "[call00001]wait<|im_end|>"
+    [(prompt, answer)] = turns(template, user("w?"), {**calling(WEATHER), "content": "wait"})
+
+    assert prompt == "<|im_start|>user\nw?<|im_end|>\n<|im_start|>assistant\n"
+    assert answer == "[get_weather]wait<|im_end|>"
+
+
+def test_an_empty_thinking_block_before_a_call_is_not_trained() -> None:
+    template = (
+        "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{% if m['role'] == 'assistant' and loop.last %}"
+        "<think>\n\n</think>\n\n{% endif %}{{ m['content'] }}{% for t in m['tool_calls'] or [] %}"
+        "<tool_call>{{ t['function']['name'] }}</tool_call>{% endfor %}<|im_end|>\n{% endfor %}"
+        "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+    )
+
+    [(_, answer)] = turns(template, user("w?"), calling(WEATHER))
+
+    assert answer == "<tool_call>get_weather</tool_call><|im_end|>"
+
+
+def test_reasoning_kept_beside_the_text_is_trained() -> None:
+    template = (
+        "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{% if m['reasoning_content'] %}"
+        "<think>{{ m['reasoning_content'] }}</think>{% endif %}{{ m['content'] }}<|im_end|>\n{% endfor %}"
+        "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+    )
+
+    [(_, answer)] = turns(template, user("q"), assistant("a", reasoning_content="r"))
+
+    assert answer == "<think>r</think>a<|im_end|>"
 
 
 def test_the_head_of_a_second_assistant_turn_belongs_to_its_prompt() -> None:

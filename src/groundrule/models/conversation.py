@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -58,35 +58,54 @@ def _arguments(value: Any) -> Any:
     return parsed if isinstance(parsed, dict) else value
 
 
-def forms(messages: list[Message], required: Sequence[Change] = ()) -> Iterator[list[Message]]:
-    """The conversation as it is, then with ever more `CHANGES`, for a template that refuses it.
+def changed(messages: list[Message], changes: Iterable[Change]) -> list[Message]:
+    """The conversation with these changes made, in order."""
+    for change in changes:
+        messages = change(messages)
+    return messages
 
-    `required` changes are made in every form.
+
+def marked(messages: list[Message], mark: str) -> tuple[list[Message], list[str]]:
+    """A copy with a mark for everything that must be shown, and the marks.
+
+    Only an assistant turn's text may be changed by the template (earlier thinking is often dropped),
+    unless a call stands beside it.
     """
-    tried: list[list[Message]] = []
-    for size in range(len(CHANGES) + 1):
-        for chosen in combinations(CHANGES, size):
-            if not set(required) <= set(chosen):
-                continue
-            form = messages
-            for change in chosen:
-                form = change(form)
-            if form not in tried:
-                tried.append(form)
-                yield form
+    result: list[Message] = []
+    marks: list[str] = []
+
+    def new() -> str:
+        marks.append(f"{mark}{len(marks)}x")
+        return marks[-1]
+
+    for message in messages:
+        message = dict(message)
+        if message["content"] and ("tool_calls" in message or message["role"] != "assistant"):
+            message["content"] = new()
+        if "tool_calls" in message:
+            message["tool_calls"] = [
+                {**c, "function": {**c["function"], "name": new()}} for c in message["tool_calls"]
+            ]
+        result.append(message)
+    return result, marks
+
+
+def shape_of(messages: list[Message]) -> tuple[Any, ...]:
+    """What decides, but for the words, how a template treats the messages."""
+    return tuple((m["role"], bool(m["content"]), len(m.get("tool_calls", ()))) for m in messages)
 
 
 def short_call_ids(messages: list[Message]) -> list[Message]:
     """Call ids of 9 letters and digits, the same in call and result."""
-    changed = []
+    result = []
     for message in messages:
         message = dict(message)
         if "tool_calls" in message:
             message["tool_calls"] = [{**c, "id": _short(c.get("id", ""))} for c in message["tool_calls"]]
         if "tool_call_id" in message:
             message["tool_call_id"] = _short(message["tool_call_id"])
-        changed.append(message)
-    return changed
+        result.append(message)
+    return result
 
 
 def _short(name: str) -> str:
@@ -96,22 +115,35 @@ def _short(name: str) -> str:
 
 def mapped_arguments(messages: list[Message]) -> list[Message]:
     """Raw arguments wrapped into a mapping, for templates that walk them."""
+    return _with_calls(messages, lambda given: given if isinstance(given, dict) else {"arguments": given})
 
-    def wrapped(call: dict[str, Any]) -> dict[str, Any]:
-        arguments = call["function"]["arguments"]
-        if isinstance(arguments, dict):
-            return call
-        return {**call, "function": {**call["function"], "arguments": {"arguments": arguments}}}
 
+def arguments_as_text(messages: list[Message]) -> list[Message]:
+    """Arguments as JSON text, for templates that join them to other text."""
+    return _with_calls(
+        messages, lambda given: json.dumps(given, ensure_ascii=False) if isinstance(given, dict) else given
+    )
+
+
+def _with_calls(messages: list[Message], change: Callable[[Any], Any]) -> list[Message]:
+    """The messages with the arguments of every call replaced."""
     return [
-        {**m, "tool_calls": [wrapped(c) for c in m["tool_calls"]]} if "tool_calls" in m else m
+        {
+            **m,
+            "tool_calls": [
+                {**c, "function": {**c["function"], "arguments": change(c["function"]["arguments"])}}
+                for c in m["tool_calls"]
+            ],
+        }
+        if "tool_calls" in m
+        else m
         for m in messages
     ]
 
 
 def calls_as_text(messages: list[Message]) -> list[Message]:
     """Tool calls as text of their turn, for templates that know no tools."""
-    changed = []
+    result = []
     for message in messages:
         calls = message.get("tool_calls", [])
         functions = [{key: call["function"].get(key) for key in ("name", "arguments")} for call in calls]
@@ -119,8 +151,8 @@ def calls_as_text(messages: list[Message]) -> list[Message]:
             f"<tool_call>\n{json.dumps(function, ensure_ascii=False)}\n</tool_call>" for function in functions
         ]
         kept = {key: value for key, value in message.items() if key != "tool_calls"}
-        changed.append({**kept, "content": _joined("\n", [message["content"], *blocks])})
-    return changed
+        result.append({**kept, "content": _joined("\n", [message["content"], *blocks])})
+    return result
 
 
 def results_as_user_turns(messages: list[Message]) -> list[Message]:
@@ -135,7 +167,7 @@ def results_as_user_turns(messages: list[Message]) -> list[Message]:
 
 def system_in_user_turn(messages: list[Message]) -> list[Message]:
     """System texts at the head of the user turn that follows, or as a user turn of their own."""
-    changed: list[Message] = []
+    result: list[Message] = []
     waiting: list[str] = []
     for message in messages:
         if message["role"] in ("system", "developer"):
@@ -144,39 +176,48 @@ def system_in_user_turn(messages: list[Message]) -> list[Message]:
         if waiting and message["role"] == "user":
             message = {**message, "content": _joined("\n\n", [*waiting, message["content"]])}
         elif waiting:
-            changed.append({"role": "user", "content": _joined("\n\n", waiting)})
+            result.append({"role": "user", "content": _joined("\n\n", waiting)})
         waiting = []
-        changed.append(message)
+        result.append(message)
     if waiting:
-        changed.append({"role": "user", "content": _joined("\n\n", waiting)})
-    return changed
+        result.append({"role": "user", "content": _joined("\n\n", waiting)})
+    return result
 
 
 def merged_turns(messages: list[Message]) -> list[Message]:
     """Neighbouring turns of one role as one turn; tool results stay apart, each answers its own call."""
-    changed: list[Message] = []
+    result: list[Message] = []
     for message in messages:
-        before = changed[-1] if changed else None
+        before = result[-1] if result else None
         if before is None or before["role"] != message["role"] or message["role"] == "tool":
-            changed.append(message)
+            result.append(message)
             continue
         both = {**before, **message, "content": _joined("\n\n", [before["content"], message["content"]])}
         if calls := [*before.get("tool_calls", []), *message.get("tool_calls", [])]:
             both["tool_calls"] = calls
-        changed[-1] = both
-    return changed
+        result[-1] = both
+    return result
 
 
-def _joined(separator: str, texts: list[str]) -> str:
+def _joined(separator: str, texts: Sequence[str]) -> str:
     return separator.join(text for text in texts if text)
 
 
-# Applied in this order: what becomes a user turn is merged last.
-CHANGES: tuple[Change, ...] = (
-    short_call_ids,
-    mapped_arguments,
-    calls_as_text,
-    results_as_user_turns,
-    system_in_user_turn,
-    merged_turns,
+# In the order in which they are made (what becomes a user turn is merged last), with what they cost:
+# another spelling of the same turn is better than another turn.
+_COSTS: dict[Change, int] = {
+    short_call_ids: 1,
+    mapped_arguments: 1,
+    arguments_as_text: 1,
+    calls_as_text: 7,
+    results_as_user_turns: 6,
+    system_in_user_turn: 5,
+    merged_turns: 4,
+}
+FORMS: tuple[tuple[Change, ...], ...] = tuple(
+    sorted(
+        (chosen for size in range(len(_COSTS) + 1) for chosen in combinations(_COSTS, size)),
+        key=lambda chosen: sum(_COSTS[change] for change in chosen),
+    )
 )
+"""Every set of changes, the mildest first."""

@@ -7,6 +7,7 @@ somebody typed stay text (see `exact_text.py`).
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,15 +16,10 @@ from typing import Any
 from groundrule.data.messages import Message, Tools, is_choice, message_of
 from groundrule.data.trajectory import Trajectory
 from groundrule.errors import ModelError
-from groundrule.models.conversation import (
-    Change,
-    calls_as_text,
-    forms,
-    plain_messages,
-    results_as_user_turns,
-    system_in_user_turn,
-)
+from groundrule.models.conversation import FORMS, changed, marked, plain_messages, shape_of
 from groundrule.models.exact_text import ExactText
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -39,6 +35,7 @@ class ChatRenderer:
 
     def __init__(self, tokenizer: Any) -> None:
         self.tokenizer = tokenizer
+        self._shown: dict[tuple[Any, ...], bool] = {}
 
     def prompt_ids(self, messages: Sequence[Message], tools: Tools | None = None) -> list[int]:
         """Ids of the conversation with the head of the next assistant turn.
@@ -46,6 +43,9 @@ class ChatRenderer:
         The template decides about the begin token, so there is never a second one. Raises
         `ModelError` when there is no template, or when it refuses the conversation.
         """
+        if tools and not self._knows_tools:
+            logger.warning("%s shows no tools, so the model does not hear of those given here", self._name)
+            self._knows_tools = True  # Said once.
         return self._text.ids(self._prompt(self._plain(messages), tools))
 
     def text_ids(self, text: str) -> list[int]:
@@ -81,17 +81,23 @@ class ChatRenderer:
         mark, content = self._text.mark, message["content"]
         has_more = bool(message.keys() - {"role", "content", "name"})
         prompt = self._prompt(before, tools)
-        marked = {**message, "content": mark if content or not has_more else ""}
-        whole = self._render([*before, marked], tools)
-        # What stands before the text belongs to the turn only where the message itself holds it
-        # (a call, reasoning); otherwise it is the template's ornament, which was never sampled.
-        start = len(prompt) if has_more else whole.find(mark)
-        if (has_more and not whole.startswith(prompt)) or (marked["content"] and mark not in whole):
+        shown = {**message, "content": mark if content or not has_more else ""}
+        whole = self._render([*before, shown], tools)
+        start = self._start_of_turn(whole, prompt, before, tools) if has_more else whole.find(mark)
+        if start < 0 or (shown["content"] and mark not in whole):
             raise ModelError(f"{self._name} does not write message {len(before)} behind its own prompt")
         body = self._until_end(whole[start:])
         return RenderedTurn(
             tuple(self._text.ids(prompt)), tuple(self._text.ids_after_prompt(body.replace(mark, content)))
         )
+
+    def _start_of_turn(self, whole: str, prompt: str, before: list[Message], tools: Tools | None) -> int:
+        """Where a turn with calls or reasoning begins in the rendered conversation; -1 if that cannot be told.
+
+        What the template writes before any text (an empty thinking block, say) was never sampled.
+        """
+        heads = [self._render([*before, self._marked_turn], tools).partition(self._text.mark)[0], prompt]
+        return next((len(head) for head in heads if whole.startswith(head)), -1)
 
     def _until_end(self, text: str) -> str:
         """The text up to its end marker; the marker is added where the template writes none."""
@@ -110,23 +116,31 @@ class ChatRenderer:
             return text
         # No generation prompt: the head of the next turn is what the template writes before its text.
         try:
-            longer = self._render([*messages, {"role": "assistant", "content": self._text.mark}], tools)
+            head = self._render([*messages, self._marked_turn], tools).partition(self._text.mark)[0]
         except ModelError:
             return text
-        head = longer.partition(self._text.mark)[0]
-        return head if head.strip() != text.strip() else text
+        # Not where the template shows less of the conversation then, or adds only a space.
+        return head if head.startswith(text) and head.strip() != text.strip() else text
 
     def _render(self, messages: list[Message], tools: Tools | None, *, opens: bool = False) -> str:
         """The conversation in the first form that the template accepts, as text."""
         refusal: Exception | None = None
-        for form in forms(messages, self._required(messages)):
+        tried: list[list[Message]] = []
+        for changes in FORMS:
+            form = changed(messages, changes)
+            if form in tried:
+                continue
+            tried.append(form)
             try:
-                return self._apply(form, tools, opens=opens)
+                text = self._apply(form, tools, opens=opens)
+                if self._shows_all(form, tools):
+                    return text
             # A template is a foreign program and raises whatever it likes.
             except Exception as error:
                 refusal = refusal or error
+        reason = refusal or "it leaves messages out"
         raise ModelError(
-            f"{self._name} refuses this conversation ({', '.join(m['role'] for m in messages)}): {refusal}"
+            f"{self._name} refuses this conversation ({', '.join(m['role'] for m in messages)}): {reason}"
         ) from refusal
 
     def _apply(self, messages: list[Message], tools: Tools | None, *, opens: bool = False) -> str:
@@ -135,38 +149,21 @@ class ChatRenderer:
         )
         return text
 
-    def _required(self, messages: list[Message]) -> list[Change]:
-        """Changes without which the template would leave something out in silence."""
-        roles = {m["role"] for m in messages}
-        required: list[Change] = []
-        if any("tool_calls" in m for m in messages) and self._drops_calls:
-            required.append(calls_as_text)
-        if "tool" in roles and self._drops_results:
-            required.append(results_as_user_turns)
-        if "system" in roles and self._drops_system:
-            required.append(system_in_user_turn)
-        return required
+    def _shows_all(self, form: list[Message], tools: Tools | None) -> bool:
+        """False when the template leaves a text, a tool result or a call out in silence.
 
-    def _drops(self, probe: list[Message], *signs: str) -> bool:
-        """True when a conversation is rendered without any of the signs that it holds."""
-        try:
-            text = self._apply(probe, None)
-            return not any(sign in text for sign in signs)
-        except Exception:
-            return False  # Refused aloud: `_render` finds another form.
+        Found out once for each shape of conversation.
+        """
+        shape = (shape_of(form), bool(tools))
+        if shape not in self._shown:
+            probe, marks = marked(form, self._text.mark)
+            text = self._apply(probe, tools) if marks else ""
+            self._shown[shape] = all(mark in text for mark in marks)
+        return self._shown[shape]
 
-    @cached_property
-    def _drops_system(self) -> bool:
-        return self._drops([{"role": "system", "content": self._text.mark}, _USER], self._text.mark)
-
-    @cached_property
-    def _drops_calls(self) -> bool:
-        return self._drops([_USER, _call(self._text.mark)], self._text.mark, _ID)
-
-    @cached_property
-    def _drops_results(self) -> bool:
-        result = {"role": "tool", "tool_call_id": _ID, "name": "f", "content": self._text.mark}
-        return self._drops([_USER, _call("f"), result], self._text.mark)
+    @property
+    def _marked_turn(self) -> Message:
+        return {"role": "assistant", "content": self._text.mark}
 
     @cached_property
     def _opens_turns(self) -> bool:
@@ -176,9 +173,21 @@ class ChatRenderer:
             return True
 
     @cached_property
+    def _knows_tools(self) -> bool:
+        function = {
+            "name": self._text.mark,
+            "description": "",
+            "parameters": {"type": "object", "properties": {}},
+        }
+        try:
+            return self._text.mark in self._apply([_USER], [{"type": "function", "function": function}])
+        except Exception:
+            return True  # Refused aloud, or it wants other tools than this one.
+
+    @cached_property
     def _end_marker(self) -> str:
         """What the template closes an assistant turn with, else the tokenizer's end token."""
-        whole = self._render([_USER, {"role": "assistant", "content": self._text.mark}], None)
+        whole = self._render([_USER, self._marked_turn], None)
         marker = self._text.first_control(whole.partition(self._text.mark)[2]) or self.tokenizer.eos_token
         if not marker:
             raise ModelError(f"{self._name} closes no turn and the tokenizer has no end token")
@@ -204,11 +213,4 @@ class ChatRenderer:
         return str(template)
 
 
-_ID = "q9w8e7r6t"
 _USER: Message = {"role": "user", "content": "hello"}
-
-
-def _call(name: str) -> Message:
-    function = {"name": name, "arguments": {}}
-    call = {"id": _ID, "type": "function", "function": function}
-    return {"role": "assistant", "content": "", "tool_calls": [call]}
