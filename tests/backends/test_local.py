@@ -11,10 +11,13 @@ import pytest
 import torch
 from openai import NotFoundError
 
+from groundrule.algorithms.sequences import sequences_of
 from groundrule.backends.local import LocalBackend
 from groundrule.backends.model import Model, TrainableModel, TrainConfig
 from groundrule.data.group import TrajectoryGroup
+from groundrule.data.protocols import Policy
 from groundrule.data.runs import Run
+from groundrule.data.scenario import Scenario
 from groundrule.data.trajectory import Trajectory
 from groundrule.errors import CheckpointError, ConfigError, TrainingError
 from groundrule.models import pool
@@ -251,6 +254,35 @@ async def test_two_models_trained_at_once_share_no_weights(backend: LocalBackend
 
     assert not moved(backend, models[1], before)
     await models[0].openai_client().close()
+
+
+async def lockstep_texts(folder: Path, delays: list[float]) -> list[list[int]]:
+    """The tokens of two turns of each of three rollouts, which dawdle before they ask."""
+    backend, model = backend_in(folder), TrainableModel(name="m", project="p", base_model="tiny")
+    await model.register(backend)
+
+    async def rollout(policy: Policy, scenario: Scenario) -> Trajectory:
+        items: list[Any] = list(ASK)
+        for turn in range(2):
+            await asyncio.sleep(delays[int(scenario.id) - turn])
+            reply = await model.openai_client().chat.completions.create(
+                model=policy.model, messages=Trajectory(messages_and_choices=items).messages(), max_tokens=5  # type: ignore[arg-type]
+            )  # fmt: skip
+            items += [reply.choices[0], {"role": "user", "content": "And then?"}]
+        return Trajectory(messages_and_choices=items)
+
+    with backend.lockstep(model, rollout, model.policy(), 3) as start:
+        done = await asyncio.gather(*(start(Scenario(id=str(i), question="q")) for i in range(3)))
+    await model.openai_client().close()
+    await backend.close()
+    return [[i for s in sequences_of(t) for i in s.ids] for t in done]
+
+
+async def test_rollouts_in_lockstep_say_the_same_whoever_is_slow(tmp_path: Path) -> None:
+    first = await lockstep_texts(tmp_path / "a", [0.0, 0.02, 0.04])
+    second = await lockstep_texts(tmp_path / "b", [0.04, 0.0, 0.02])
+
+    assert first == second
 
 
 async def test_a_model_is_registered_once(backend: LocalBackend, model: TrainableModel) -> None:

@@ -134,28 +134,27 @@ def test_an_error_reaches_all_jobs_of_its_batch_and_the_engine_lives_on(engine: 
     assert len(answers(engine.submit(job(50)))[0]) == 1
 
 
-def test_seeds_of_a_slot_are_fixed_by_version_turn_and_choice(engine: Engine) -> None:
-    with engine.lockstep(2):
-        first = [engine.seed_for(slot, choice) for slot in (0, 1) for choice in (0, 1)]
-        again = [engine.seed_for(slot, choice) for slot in (0, 1) for choice in (0, 1)]
-        engine.version = 1
-        later = engine.seed_for(0, 0)
+def test_seeds_in_lockstep_are_fixed_by_slot_request_and_choice(engine: Engine) -> None:
+    def seeds() -> list[int]:
+        with engine.lockstep(2):
+            return [seed for slot in (0, 1, 0) for seed in engine.seeds_for(slot, 2)]
 
-    assert first == again
-    assert len({*first, later}) == 5
+    first = seeds()
+
+    assert seeds() == first
+    assert len(set(first)) == 6
 
 
-def test_a_slot_s_next_turn_has_another_seed(engine: Engine) -> None:
+def test_another_version_of_the_policy_has_other_seeds(engine: Engine) -> None:
     with engine.lockstep(1):
-        before = engine.seed_for(0, 0)
-        answers(engine.submit(job(50, 0)))
-        after = engine.seed_for(0, 0)
-
-    assert before != after
+        before = engine.seeds_for(0, 1)
+    engine.version = 1
+    with engine.lockstep(1):
+        assert engine.seeds_for(0, 1) != before
 
 
 def test_requests_outside_lockstep_never_share_a_seed(engine: Engine) -> None:
-    assert engine.seed_for(None, 0) != engine.seed_for(None, 0)
+    assert not set(engine.seeds_for(None, 2)) & set(engine.seeds_for(None, 2))
 
 
 def test_what_was_done_is_counted(engine: Engine) -> None:

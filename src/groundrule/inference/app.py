@@ -80,7 +80,11 @@ class Endpoint:
                 f"and {body.limit} were asked for; shorten the messages or lower max_tokens"
             )
             return _invalid(message, "messages", code="context_length_exceeded")
-        requests = [body.sampling(prompt_ids, self._seed(body, slot, i)) for i in range(body.n)]
+        if body.seed is None:
+            seeds = self.engine.seeds_for(slot, body.n)
+        else:
+            seeds = [body.seed * 1_000_003 + choice for choice in range(body.n)]
+        requests = [body.sampling(prompt_ids, seed) for seed in seeds]
         version = self.engine.version
         try:
             samples = await asyncio.wrap_future(self.engine.submit(Job(requests, slot)))
@@ -89,9 +93,6 @@ class Endpoint:
         except Exception as error:
             return JSONResponse(error_body(f"{type(error).__name__}: {error}", kind="server_error"), 500)
         return JSONResponse(completion(body, prompt_ids, samples, model.tokenizer, version))
-
-    def _seed(self, body: ChatCompletionBody, slot: int | None, choice: int) -> int:
-        return self.engine.seed_for(slot, choice) if body.seed is None else body.seed * 1_000_003 + choice
 
     def _refused(self, request: Request) -> Response | None:
         given = request.headers.get("authorization", "").removeprefix("Bearer ").strip()

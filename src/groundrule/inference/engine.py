@@ -70,13 +70,18 @@ class Engine:
             self._ready.notify()
         return job.future
 
-    def seed_for(self, slot: int | None, choice: int) -> int:
-        """A seed for a request that brought none: fixed by version, slot and turn in lockstep, fresh otherwise."""
+    def seeds_for(self, slot: int | None, count: int) -> list[int]:
+        """Seeds for the answers of a request that brought none.
+
+        In lockstep they are fixed by version, slot and which request of the slot this is; otherwise fresh.
+        """
         with self._ready:
             if slot is None:
                 self._unseeded += 1
-                return derive(self.seed, "request", self._unseeded, choice)
-            return derive(self.seed, self.version, slot, self._turns.get(slot, 0), choice)
+                return [derive(self.seed, "request", self._unseeded, choice) for choice in range(count)]
+            turn = self._turns.get(slot, 0)
+            self._turns[slot] = turn + 1
+            return [derive(self.seed, self.version, slot, turn, choice) for choice in range(count)]
 
     @contextmanager
     def lockstep(self, slots: int) -> Iterator[Callable[[int], None]]:
@@ -116,8 +121,6 @@ class Engine:
                 if self._closed:
                     return
                 batch, self._waiting = self._waiting, []
-                for slot in {job.slot for job in batch if job.slot is not None}:
-                    self._turns[slot] = self._turns.get(slot, 0) + 1
             batch.sort(key=lambda job: -1 if job.slot is None else job.slot)
             self._answer([job for job in batch if job.future.set_running_or_notify_cancel()])
 
