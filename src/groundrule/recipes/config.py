@@ -17,7 +17,9 @@ from groundrule.models import embedded
 class Section(BaseModel):
     """A frozen section; keys that it does not know are errors."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", protected_namespaces=(), use_attribute_docstrings=True
+    )
 
 
 class ScenarioConfig(Section):
@@ -43,7 +45,9 @@ class PolicyConfig(Section):
     max_tokens: int = Field(default=40, ge=1)
     """Longest answer. An answer that is cut there counts as truncated in the metrics."""
     temperature: float = Field(default=0.7, gt=0)
+    """Of sampling; the trainer computes with it too. Evaluations are greedy."""
     top_p: float = Field(default=1.0, gt=0, le=1)
+    """Sample from the most likely tokens that hold this share of the probability."""
 
 
 class JudgeConfig(Section):
@@ -58,37 +62,49 @@ class JudgeConfig(Section):
     fallback: list[str] = Field(default_factory=list)
     """Judges to ask in turn when the first gives no usable scores."""
     passes: int = Field(default=1, ge=1)
+    """How often the judge reads a group, each time in another order; the scores are averaged."""
 
 
 class TrainSection(Section):
     """[train]: how many answers, and how they become a step."""
 
     steps: int = Field(default=10, ge=1)
+    """The step to train to, counted from 1. A run may be resumed with more steps."""
     groups_per_step: int = Field(default=4, ge=1)
+    """Scenarios per step; each gives one group."""
     group_size: int = Field(default=8, ge=2)
     """Answers to the same scenario; the judge compares them, so two are the least."""
-    learning_rate: float = Field(default=3e-4, gt=0)
+    learning_rate: float = Field(default=6e-4, gt=0)
+    """Of AdamW on the adapter; constant."""
     advantage: Literal[*tuple(ADVANTAGES)] = "floored"  # type: ignore[valid-type]
+    """How a group's rewards become pushes; see `algorithms.advantages`."""
     kl_coef: float = Field(default=0.0, ge=0)
     """Weight of the KL term to the base model."""
     lora_rank: int = Field(default=16, ge=1)
+    """Of the adapter; its alpha is twice this."""
     epochs: int = Field(default=1, ge=1)
+    """Optimizer steps on the same groups."""
     max_exceptions: float = Field(default=0.5, ge=0)
     """Failed rollouts that a step survives: a count, or a share below 1."""
     rollout_timeout_s: float | None = Field(default=600.0, gt=0)
+    """Longest time of one rollout; None: no limit."""
 
 
 class RunSection(Section):
     """[run]: where it is kept, and what it is called."""
 
     project: str = "groundrule"
+    """First part of the default run folder."""
     name: str = "run"
+    """Second part; also the model's name at the endpoint."""
     folder: str | None = None
     """The run folder; None: `runs/<project>/<name>`."""
     seed: int = 0
+    """Decides scenario order, adapter and sampling: the same seed on the same machine gives the same bytes."""
     evaluate_every: int = Field(default=0, ge=0)
     """Evaluate on held-out scenarios every so many steps, besides before and after; 0: only those two."""
     keep_checkpoints: int = Field(default=3, ge=1)
+    """The last so many stay, and the best."""
 
 
 class TrainingConfig(Section):
