@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
-from transformers import Gemma2Config, Gemma2ForCausalLM, MistralConfig, MistralForCausalLM
+import transformers
+from transformers import (
+    Gemma2Config,
+    Gemma2ForCausalLM,
+    GraniteConfig,
+    GraniteForCausalLM,
+    MistralConfig,
+    MistralForCausalLM,
+)
 
 from groundrule.errors import ModelError
 from groundrule.models.load import wrap
@@ -12,6 +22,15 @@ from groundrule.models.logprobs import answer_logprobs, read_prompt
 from groundrule.models.prefix import Branches, extend, record
 from tiny import close, full_logprobs, tiny_model, tiny_network
 
+SMALL: dict[str, Any] = {
+    "hidden_size": 32,
+    "intermediate_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "vocab_size": 260,
+    "initializer_range": 0.3,
+}
 ANSWERS = [[7], [9, 11, 13], [20, 20, 21, 5, 100, 2], [200] * 12]
 
 
@@ -137,10 +156,28 @@ def test_a_model_whose_attention_does_more_than_this_one_is_refused() -> None:
         wrap("gemma", network, tiny_model().tokenizer)
 
 
+def test_a_model_that_scales_its_logits_is_refused() -> None:
+    network = GraniteForCausalLM(GraniteConfig(logits_scaling=8.0, **SMALL))
+
+    with pytest.raises(ModelError, match="what it does to its logits, is not known here"):
+        wrap("granite", network, tiny_model().tokenizer)
+
+
+@pytest.mark.parametrize("family", ["Qwen2", "Qwen3", "Mistral", "Phi3"])
+def test_other_families_have_the_logprobs_of_plain_passes(family: str) -> None:
+    config = getattr(transformers, f"{family}Config")(pad_token_id=3, eos_token_id=2, **SMALL)
+    network = getattr(transformers, f"{family}ForCausalLM")(config).eval()
+    prompt = prompt_of(20)
+    with torch.inference_mode():
+        wanted = [full_logprobs(network, prompt, answer) for answer in ANSWERS]
+
+        model = wrap(family, network, tiny_model().tokenizer)
+        rows = answer_logprobs(model, read_prompt(model, prompt), ANSWERS)
+
+    assert max(float((a - b).abs().max()) for a, b in zip(rows, wanted, strict=True)) < 1e-4
+
+
 def test_a_sliding_window_bounds_the_length_that_is_accepted() -> None:
-    small = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "vocab_size": 64}
-    network = MistralForCausalLM(
-        MistralConfig(num_attention_heads=2, num_key_value_heads=1, sliding_window=128, **small)
-    )
+    network = MistralForCausalLM(MistralConfig(sliding_window=128, **SMALL))
 
     assert wrap("mistral", network, tiny_model().tokenizer).max_tokens == 128

@@ -97,6 +97,7 @@ def wrap(name: str, network: Any, tokenizer: Any) -> LanguageModel:
     """A `LanguageModel` around a transformers model and tokenizer that are already in memory."""
     network.eval()
     network.requires_grad_(False)
+    plain = _plain_logits(network)
     install(network)
     model = LanguageModel(
         name=name,
@@ -106,7 +107,7 @@ def wrap(name: str, network: Any, tokenizer: Any) -> LanguageModel:
         eos_ids=_eos_ids(network, tokenizer),
         max_tokens=_longest(network.config),
     )
-    _check_attention(model)
+    _check_logits(model, plain)
     return model
 
 
@@ -124,22 +125,34 @@ def _longest(config: Any) -> int:
     return min((int(limit) for limit in limits if limit), default=2048)
 
 
-def _check_attention(model: LanguageModel) -> None:
-    """The same few tokens, once plain and once as prompt and continuation, must agree."""
-    ids = torch.arange(12, device=model.device) % min(50, int(model.network.config.vocab_size))
+def _few_tokens(network: Any) -> torch.Tensor:
+    """Ids to try a model with: (1, 12)."""
+    device = next(network.parameters()).device
+    return torch.arange(12, device=device)[None] % min(50, int(network.config.vocab_size))
+
+
+def _plain_logits(network: Any) -> torch.Tensor:
+    """What the model says of a few tokens by itself, before anything of ours is in it: (4, vocabulary)."""
+    with torch.inference_mode():
+        logits: torch.Tensor = network(input_ids=_few_tokens(network), use_cache=False).logits[0, 8:]
+    return logits
+
+
+def _check_logits(model: LanguageModel, plain: torch.Tensor) -> None:
+    """The same tokens as prompt and continuation, through body and head, must give the same logits."""
+    kind, ids = type(model.causal_lm).__name__, _few_tokens(model.network)
     with torch.inference_mode():
         try:
-            plain = model.core(input_ids=ids[None], use_cache=False).last_hidden_state[0, 8:]
-            split = extend(model.core, ids[None, 8:], Branches([record(model.core, ids[:8])], [1]))[0]
+            branches = Branches([record(model.core, ids[0, :8])], [1])
+            split = model.head(extend(model.core, ids[:, 8:], branches))[0]
             difference = float((plain.float() - split.float()).abs().max() / plain.float().abs().max())
         except (TypeError, RuntimeError, IndexError, AttributeError) as error:
-            raise ModelError(
-                f"{model.name} ({type(model.causal_lm).__name__}) cannot share prefixes: {error}"
-            ) from error
+            raise ModelError(f"{model.name} ({kind}) cannot share prefixes: {error}") from error
     if difference > (1e-3 if plain.dtype == torch.float32 else 0.1):
         raise ModelError(
-            f"{model.name} ({type(model.causal_lm).__name__}) computes something else when a prompt is shared "
-            f"(relative difference {difference:.3g}); use a model of the Llama, Qwen or Mistral kind"
+            f"{model.name} ({kind}) computes something else when a prompt is shared (relative difference "
+            f"{difference:.3g}): its attention, or what it does to its logits, is not known here; "
+            "use a model of the Llama, Qwen or Mistral kind"
         )
 
 
