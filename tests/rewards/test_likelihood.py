@@ -6,6 +6,7 @@ import pytest
 
 from groundrule.data.group import TrajectoryGroup
 from groundrule.data.trajectory import Trajectory
+from groundrule.errors import ModelError
 from groundrule.rewards.likelihood import (
     ASK_SYSTEM,
     NEUTRAL_SYSTEM,
@@ -185,3 +186,28 @@ async def test_the_judge_is_a_scorer_in_group_order():
     ]
     first, second = await judge.score(TrajectoryGroup(members))
     assert first.value < second.value
+
+
+def test_an_answer_cut_at_its_limit_keeps_half():
+    from openai.types.chat.chat_completion import Choice
+
+    def member(reason: str) -> Trajectory:
+        message = {"role": "assistant", "content": "pool opens at seven"}
+        choice = Choice.model_validate({"index": 0, "finish_reason": reason, "message": message})
+        return Trajectory(messages_and_choices=[{"role": "user", "content": USER}, choice])
+
+    judge = LikelihoodJudge(WordModel(), LikelihoodSettings(relevance_scale=None))
+    whole, cut = judge.score_now(TrajectoryGroup([member("stop"), member("length")]))
+    assert (whole.parts["raw"], cut.parts["raw"]) == (1.0, 0.5)
+
+
+def test_a_conversation_that_the_model_refuses_is_not_scored():
+    class Refusing(WordModel):
+        def logprobs(self, continuations: Sequence[Continuation]) -> list[TokenLogprobs]:
+            raise ModelError("this model reads no images")
+
+    member = Trajectory(
+        messages_and_choices=[{"role": "user", "content": USER}, {"role": "assistant", "content": "a"}]
+    )
+    (score,) = LikelihoodJudge(Refusing()).score_now(TrajectoryGroup([member]))
+    assert score.reason == "the judge's model refused: this model reads no images"

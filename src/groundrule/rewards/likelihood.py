@@ -8,14 +8,15 @@ an answer it compares two conversations:
 
 The baseline is the bare question under a neutral system prompt, or a neutral conversation where
 question and passage cannot be told apart. What a plain mean of gains rewards is reciting the
-passage, so four things bound it:
+passage, so five things bound it:
 
 - a token earns at most `max_gain` nats and costs at most as much;
 - past `free_run` tokens, a run copied from the passage earns nothing; runs quoted from the system
   prompt, the question or the prompt's labels earn nothing at all;
 - a pair of neighbouring tokens earns only the first time that it occurs in the answer;
 - the mean gain is multiplied by how well the answer explains the question: the gain in
-  log p(question | answer), squashed into 0..1, with quoted runs of the question cut out first.
+  log p(question | answer), squashed into 0..1, with quoted runs of the question cut out first;
+- an answer that was cut at its token limit keeps only a part of its score.
 
 It measures grounding. It does not read instructions: style rules, refusals and politeness pass it by.
 """
@@ -25,7 +26,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Protocol
 
@@ -35,6 +36,7 @@ from groundrule.data.group import TrajectoryGroup
 from groundrule.data.messages import Message, system_prompt_of, text_of
 from groundrule.data.score import Score
 from groundrule.data.trajectory import Trajectory
+from groundrule.errors import ModelError
 
 NEUTRAL_SYSTEM = "You are a helpful assistant."
 NEUTRAL_USER = "Say something."
@@ -82,6 +84,8 @@ class LikelihoodSettings(BaseModel):
     """Runs of at least so many tokens from the system prompt, the question or labels earn nothing."""
     repeats_earn: bool = False
     """True: a pair of tokens earns every time that it occurs in the answer."""
+    cut_factor: float = Field(default=0.5, gt=0, le=1)
+    """What is left of the score of an answer that was cut at its token limit."""
     relevance_middle: float = 0.25
     """Nats per question token at which relevance is one half."""
     relevance_scale: float | None = Field(default=0.15, gt=0)
@@ -98,6 +102,8 @@ class Situation:
     passage: str | None
     frame: str
     """The user's words that are neither question nor passage."""
+    is_cut: bool = False
+    """The answer ended at its token limit, not by itself."""
 
 
 class LikelihoodJudge:
@@ -116,7 +122,10 @@ class LikelihoodJudge:
     def score_now(self, group: TrajectoryGroup) -> list[Score]:
         """The same, on the calling thread."""
         cases = [_case(t, group) for t in group.trajectories]
-        values = iter(self._judge([case for case in cases if not isinstance(case, str)]))
+        try:
+            values = iter(self._judge([case for case in cases if not isinstance(case, str)]))
+        except ModelError as error:  # The model cannot read this conversation, for example its images.
+            return [Score.none(f"the judge's model refused: {error}") for _ in cases]
         return [Score.none(case) if isinstance(case, str) else next(values) for case in cases]
 
     def _judge(self, cases: list[tuple[Situation, str]]) -> list[Score]:
@@ -163,6 +172,8 @@ class LikelihoodJudge:
         factor = 1.0
         if relevance is not None and limits.relevance_scale is not None:
             factor = 1 / (1 + math.exp((limits.relevance_middle - relevance) / limits.relevance_scale))
+        if situation.is_cut:
+            factor *= limits.cut_factor
         raw = grounding * factor if grounding > 0 else grounding
         parts = {
             "raw": raw,
@@ -189,7 +200,8 @@ def _case(trajectory: Trajectory, group: TrajectoryGroup) -> tuple[Situation, st
     answer = text_of(turns[places[-1]].get("content"))
     if not answer.strip():
         return "the answer is empty"
-    return _situation(turns[: places[-1]], group), answer
+    is_cut = getattr(trajectory.messages_and_choices[places[-1]], "finish_reason", "stop") == "length"
+    return replace(_situation(turns[: places[-1]], group), is_cut=is_cut), answer
 
 
 def _situation(before: list[Message], group: TrajectoryGroup) -> Situation:
