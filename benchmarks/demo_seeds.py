@@ -1,8 +1,10 @@
 """Run the demonstration with several seeds and keep what it learned, good or bad.
 
     python benchmarks/demo_seeds.py --seeds 0 1 2 [--steps 10]
+    python benchmarks/demo_seeds.py --collect runs/demo/support-seed0
 
-Writes `results/demo-seed<N>.json` for each. The held-out businesses are never trained on.
+Writes `results/demo-seed<N>.json` for each; `--collect` takes finished runs of this commit instead of
+running. The held-out businesses are never trained on.
 """
 
 from __future__ import annotations
@@ -12,7 +14,6 @@ import json
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 from _machine import RESULTS, publish
@@ -20,14 +21,17 @@ from _machine import RESULTS, publish
 CHECKED = ("judge", "facts", "grounded", "unsupported_numbers", "copied", "distinct", "words")
 
 
-def run(seed: int, steps: int | None, scratch: Path) -> dict:
-    folder, out = scratch / f"seed{seed}", scratch / f"seed{seed}.json"
+def run(seed: int, steps: int | None, scratch: Path) -> Path:
+    folder = scratch / f"seed{seed}"
     shutil.rmtree(folder, ignore_errors=True)
-    started = time.time()
     command = [sys.executable, "-m", "groundrule", "demo", "--seed", str(seed), "--run", str(folder)]
-    command += ["--json", str(out)] + (["--steps", str(steps)] if steps else [])
-    subprocess.run(command, check=True)
-    return {**json.loads(out.read_text()), "wall_s": round(time.time() - started)}
+    subprocess.run(command + (["--steps", str(steps)] if steps else []), check=True)
+    return folder
+
+
+def keep(folder: Path) -> None:
+    numbers = json.loads((folder / "demo.json").read_text())
+    publish(f"demo-seed{numbers['seed']}", numbers)
 
 
 def main() -> None:
@@ -35,12 +39,14 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--collect", type=Path, nargs="+", help="finished run folders")
     parser.add_argument("--steps", type=int, help="instead of the demonstration's own number")
     parser.add_argument("--scratch", type=Path, default=Path("runs/benchmarks/demo"))
     arguments = parser.parse_args()
-    arguments.scratch.mkdir(parents=True, exist_ok=True)
-    for seed in arguments.seeds:
-        publish(f"demo-seed{seed}", run(seed, arguments.steps, arguments.scratch))
+    for folder in arguments.collect or []:
+        keep(folder)
+    for seed in [] if arguments.collect else arguments.seeds:
+        keep(run(seed, arguments.steps, arguments.scratch))
     for path in sorted(RESULTS.glob("demo-seed*.json")):
         rows = json.loads(path.read_text())["rows"]
         said = ", ".join(f"{n} {rows[n]['before']:.3f} -> {rows[n]['after']:.3f}" for n in CHECKED)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import random
+import time
 from collections.abc import Callable, Sequence
 from statistics import fmean
 from typing import Any
 
+from groundrule._util.files import write_atomic
 from groundrule.data.evaluation import Evaluation
 from groundrule.data.runs import Run
 from groundrule.data.scenario import Scenario
@@ -15,6 +18,9 @@ from groundrule.recipes.config import TrainingConfig, parse_config
 from groundrule.recipes.evaluate import group_of_texts
 from groundrule.recipes.train_rl import judge_of, train_rl
 from groundrule.rollouts.scenarios import load_scenarios
+
+NUMBERS = "demo.json"
+"""The file in the run folder that keeps the numbers of the table."""
 
 SPEC_EFFECT_SCENARIOS = 12
 """How many held-out answers are scored again under other system prompts."""
@@ -73,13 +79,16 @@ def demo_config(*, steps: int, seed: int, folder: str | None = None) -> Training
 async def run_demo(config: TrainingConfig, report: Callable[[str], None]) -> dict[str, Any]:
     """Train, evaluate, and return the numbers of the table; the run folder keeps them too."""
     report(_opening(config))
+    started = time.monotonic()
     folder = await train_rl(config, report=report)
     with Run.open(folder) as run:
         before, after = run.evaluations()[0], run.evaluations()[-1]
         if "spec_effect" not in after:
             after["spec_effect"] = await spec_effect(config, after)
             run.write_evaluation(after["step"], "", after)
-    return summary(config, before, after)
+    numbers = {**summary(config, before, after), "wall_s": round(time.monotonic() - started)}
+    write_atomic(folder / NUMBERS, json.dumps(numbers, indent=2) + "\n")
+    return numbers
 
 
 async def spec_effect(config: TrainingConfig, after: dict[str, Any]) -> dict[str, Any]:
