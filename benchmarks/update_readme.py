@@ -42,8 +42,8 @@ def demo() -> str:
     lines += [
         f"| {label} | " + " | ".join(_cell(s["rows"][n]) for s in seeds) + " |" for n, label in LABELS.items()
     ]
-    minutes = ", ".join(f"{s['wall_s'] / 60:.1f}" for s in seeds)
-    lines += ["", f"Wall time with the model already pulled: {minutes} minutes."]
+    minutes = ", ".join(f"{s['wall_s'] / 60:.1f}" for s in seeds if s["wall_s"])
+    lines += ["", f"Wall time of training and evaluation: {minutes} minutes."]
     for spec in (seeds[0].get("spec_effect") or {}).get("specs", []):
         order = " > ".join(spec["order"])
         lines.append(
@@ -101,7 +101,8 @@ def main() -> None:
     text = README.read_text()
     for name, make in {"demo": demo, "bounds": bounds, "grpo_step": grpo_step}.items():
         marked = re.compile(rf"(<!-- results:{name} -->\n).*?(<!-- /results:{name} -->)", re.DOTALL)
-        text = marked.sub(lambda m, body=make(): f"{m[1]}{body}\n{m[2]}", text)
+        start, end = marked.search(text).groups()
+        text = marked.sub(lambda _, new=f"{start}{make()}\n{end}": new, text)
     README.write_text(text)
 
 

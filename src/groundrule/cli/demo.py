@@ -14,16 +14,11 @@ import click
 @click.option(
     "--run", "folder", type=click.Path(path_type=Path), help="The run folder. [runs/demo/support-seedN]"
 )
-@click.option(
-    "--json", "as_json", type=click.Path(path_type=Path), help="Also write the numbers to this file."
-)
-def command(steps: int, seed: int, folder: Path | None, as_json: Path | None) -> None:
+def command(steps: int, seed: int, folder: Path | None) -> None:
     """Train the embedded model on built-in support questions and show what it learned.
 
     Needs no key and no network once the model is there. An interrupted demo goes on where it was.
     """
-    import json
-
     from groundrule._util.aio import run_sync
     from groundrule.models import embedded
     from groundrule.recipes.demo import demo_config, run_demo
@@ -33,8 +28,6 @@ def command(steps: int, seed: int, folder: Path | None, as_json: Path | None) ->
     config = demo_config(steps=steps, seed=seed, folder=str(folder) if folder else None)
     numbers = run_sync(run_demo(config, click.echo))
     _show(numbers)
-    if as_json:
-        as_json.write_text(json.dumps(numbers, indent=2) + "\n")
     click.echo(f"report: {write_report(config.folder)}")
 
 

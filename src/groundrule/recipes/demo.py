@@ -77,16 +77,20 @@ def demo_config(*, steps: int, seed: int, folder: str | None = None) -> Training
 
 
 async def run_demo(config: TrainingConfig, report: Callable[[str], None]) -> dict[str, Any]:
-    """Train, evaluate, and return the numbers of the table; the run folder keeps them too."""
+    """Train, evaluate, and return the numbers of the table, which are kept in the run folder too.
+
+    `wall_s` is None for a run that was resumed.
+    """
     report(_opening(config))
-    started = time.monotonic()
+    started = None if (config.folder / "state.json").exists() else time.monotonic()
     folder = await train_rl(config, report=report)
     with Run.open(folder) as run:
         before, after = run.evaluations()[0], run.evaluations()[-1]
         if "spec_effect" not in after:
             after["spec_effect"] = await spec_effect(config, after)
             run.write_evaluation(after["step"], "", after)
-    numbers = {**summary(config, before, after), "wall_s": round(time.monotonic() - started)}
+    numbers = summary(config, before, after)
+    numbers["wall_s"] = None if started is None else round(time.monotonic() - started)
     write_atomic(folder / NUMBERS, json.dumps(numbers, indent=2) + "\n")
     return numbers
 
