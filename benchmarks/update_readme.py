@@ -6,7 +6,6 @@ python benchmarks/update_readme.py
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -100,9 +99,9 @@ def grpo_step() -> str:
 def main() -> None:
     text = README.read_text()
     for name, make in {"demo": demo, "bounds": bounds, "grpo_step": grpo_step}.items():
-        marked = re.compile(rf"(<!-- results:{name} -->\n).*?(<!-- /results:{name} -->)", re.DOTALL)
-        start, end = marked.search(text).groups()
-        text = marked.sub(lambda _, new=f"{start}{make()}\n{end}": new, text)
+        start, end = f"<!-- results:{name} -->\n", f"<!-- /results:{name} -->"
+        before, _, rest = text.partition(start)
+        text = f"{before}{start}{make()}\n{end}{rest.partition(end)[2]}"
     README.write_text(text)
 
 
