@@ -6,7 +6,7 @@ import asyncio
 import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,7 @@ from groundrule.training.lora_trainer import LoraTrainer, TrainerSettings
 class Served:
     """Everything behind one registered model."""
 
+    model: TrainableModel
     language_model: LanguageModel
     engine: Engine
     server: LocalServer
@@ -96,7 +97,7 @@ class LocalBackend:
             undo.pop_all()
         model.inference_base_url, model.inference_api_key = server.base_url, key
         model.inference_model_name = model.inference_model_name or model.name
-        return Served(language_model, engine, server, run, trainer)
+        return Served(model, language_model, engine, server, run, trainer)
 
     def _resume(self, trainer: LoraTrainer, run: Run) -> None:
         """Load the checkpoint of the run's last complete step; an older one when that is damaged."""
@@ -160,7 +161,7 @@ class LocalBackend:
             async def one(slot: int, scenario: Scenario) -> Trajectory:
                 slot_of_rollout.set(slot)
                 try:
-                    return await rollout(policy, scenario)
+                    return await rollout(replace(policy, api_key=f"{policy.api_key}.{slot}"), scenario)
                 finally:
                     close_slot(slot)
 
@@ -196,6 +197,7 @@ class LocalBackend:
     async def close(self) -> None:
         """Stop serving and give the memory back."""
         for served in self._served.values():
+            await served.model.close_client()
             await asyncio.to_thread(served.server.close)
             await asyncio.to_thread(served.engine.close)
             pool.release(served.language_model)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
 import json
 from collections.abc import Iterable
@@ -88,6 +89,13 @@ class Model(BaseModel):
                 )
             self._client = _client(self.inference_base_url, self.inference_api_key)
         return self._client  # type: ignore[no-any-return]
+
+    async def close_client(self) -> None:
+        """Close the connections to the endpoint; `openai_client()` opens new ones."""
+        client, self._client = self._client, None
+        if client is not None:
+            with contextlib.suppress(RuntimeError):  # They went with the event loop that opened them.
+                await client.close()
 
     def get_inference_name(self, step: int | None = None) -> str:
         """The model name to put into requests."""

@@ -95,7 +95,7 @@ class Endpoint:
         return JSONResponse(completion(body, prompt_ids, samples, model.tokenizer, version))
 
     def _refused(self, request: Request) -> Response | None:
-        given = request.headers.get("authorization", "").removeprefix("Bearer ").strip()
+        given, _ = _key_and_slot(request)
         if hmac.compare_digest(given.encode(), self.api_key.encode()):
             return None
         message = "the API key is missing or wrong; use the client from model.openai_client()"
@@ -103,8 +103,15 @@ class Endpoint:
 
 
 def _slot(request: Request) -> int | None:
-    value = request.headers.get(SLOT_HEADER, "")
+    value = request.headers.get(SLOT_HEADER) or _key_and_slot(request)[1]
     return int(value) if value.isdigit() else None
+
+
+def _key_and_slot(request: Request) -> tuple[str, str]:
+    """The key, and the slot behind it: agents with a client of their own pass on what their policy gave them."""
+    given = request.headers.get("authorization", "").removeprefix("Bearer ").strip()
+    key, _, slot = given.partition(".")
+    return key, slot
 
 
 def _invalid(

@@ -127,7 +127,10 @@ class Engine:
     def _complete(self) -> bool:
         if not self._waiting or self._open_slots is None:
             return bool(self._waiting)
-        return self._open_slots <= {job.slot for job in self._waiting}
+        waiting = {job.slot for job in self._waiting}
+        unknown = sum(job.slot is None for job in self._waiting)
+        # A request that names no slot stands for one that is still missing, or both would wait forever.
+        return len(self._open_slots - waiting) <= unknown
 
     def _answer(self, jobs: list[Job]) -> None:
         if not jobs:
