@@ -24,7 +24,7 @@ def command(steps: int, seed: int, folder: Path | None) -> None:
     from groundrule.recipes.demo import demo_config, run_demo
     from groundrule.viewer.report import write_report
 
-    embedded.pull(click.echo)
+    embedded.pull()
     config = demo_config(steps=steps, seed=seed, folder=str(folder) if folder else None)
     numbers = run_sync(run_demo(config, click.echo))
     _show(numbers)

