@@ -15,8 +15,8 @@ from groundrule.rewards.likelihood import (
     LikelihoodSettings,
     TokenLogprobs,
     least_supported,
-    split_user_message,
 )
+from groundrule.rewards.situation import split_user_message
 
 SYSTEM = "Answer briefly and only from the passage."
 PASSAGE = "the pool opens at seven and the sauna at nine on all days of the week except monday"
@@ -124,6 +124,10 @@ def test_question_and_passage_are_found_in_either_order():
 
 def test_a_message_without_a_passage_is_not_taken_apart():
     assert split_user_message("How?") == (None, None)
+
+
+def test_a_colon_in_a_sentence_is_not_a_label():
+    assert split_user_message("I have these documents: a passport. Enough?") == (None, None)
 
 
 def test_an_empty_answer_is_not_scored_and_says_why():

@@ -26,25 +26,23 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import fmean
 from typing import Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from groundrule.data.group import TrajectoryGroup
-from groundrule.data.messages import Message, system_prompt_of, text_of
+from groundrule.data.messages import Message
 from groundrule.data.score import Score
-from groundrule.data.trajectory import Trajectory
 from groundrule.errors import ModelError
+from groundrule.rewards.copying import inside_runs, repeats, run_lengths, without_runs
+from groundrule.rewards.situation import Situation, case_of
 
 NEUTRAL_SYSTEM = "You are a helpful assistant."
 NEUTRAL_USER = "Say something."
 ASK_SYSTEM = "You are a customer who asks a question."
 ASK_USER = "The answer is: {answer} What was your question?"
-
-_LABEL = re.compile(r"\[?\b(?:retrieved )?(?:context|passage|documents?)\b\]?:", re.IGNORECASE)
-_QUESTION_LABEL = re.compile(r"\n\s*question:", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -92,20 +90,6 @@ class LikelihoodSettings(BaseModel):
     """Nats per question token over which the odds of relevance grow by e; None: relevance is not looked at."""
 
 
-@dataclass(frozen=True)
-class Situation:
-    """What stood before an answer, taken apart."""
-
-    messages: list[Message]
-    system: str
-    question: str | None
-    passage: str | None
-    frame: str
-    """The user's words that are neither question nor passage."""
-    is_cut: bool = False
-    """The answer ended at its token limit, not by itself."""
-
-
 class LikelihoodJudge:
     """A `Scorer` over a frozen model. Values are in 0..1; `parts` keep what they are made of."""
 
@@ -121,7 +105,7 @@ class LikelihoodJudge:
 
     def score_now(self, group: TrajectoryGroup) -> list[Score]:
         """The same, on the calling thread."""
-        cases = [_case(t, group) for t in group.trajectories]
+        cases = [case_of(t, group) for t in group.trajectories]
         try:
             values = iter(self._judge([case for case in cases if not isinstance(case, str)]))
         except ModelError as error:  # The model cannot read this conversation, for example its images.
@@ -145,7 +129,7 @@ class LikelihoodJudge:
         for situation, answer in cases:
             if situation.question is None:
                 return [None] * len(cases)
-            rest = _without_runs(answer, situation.question, 3)
+            rest = without_runs(answer, situation.question, 3)
             asked.append(_asking(rest, situation.question))
             asked.append(_asking("", situation.question))
         result = self.model.logprobs(asked)
@@ -160,11 +144,11 @@ class LikelihoodJudge:
         bound, limits = self.settings.max_gain, self.settings
         gains = [f - b for f, b in zip(full.logprobs, base.logprobs, strict=True)]
         credits = [max(-bound, min(bound, g)) / bound for g in gains]
-        copied = _run_lengths(full.tokens, situation.passage or "")
-        quoted = _inside_runs(
+        copied = run_lengths(full.tokens, situation.passage or "")
+        quoted = inside_runs(
             full.tokens, [situation.system, situation.question or "", situation.frame], limits.quote_run
         )
-        repeated = _repeats(full.tokens)
+        repeated = repeats(full.tokens)
         for i, credit in enumerate(credits):
             if quoted[i] or (repeated[i] and not limits.repeats_earn) or copied[i] > limits.free_run:
                 credits[i] = min(credit, 0.0)
@@ -191,43 +175,6 @@ def _unit(raw: float) -> float:
     return 1 / (1 + math.exp(-6 * (raw - 0.25)))
 
 
-def _case(trajectory: Trajectory, group: TrajectoryGroup) -> tuple[Situation, str] | str:
-    """The situation and the answer, or why there is nothing to score."""
-    turns = trajectory.messages()
-    places = [i for i, turn in enumerate(turns) if turn.get("role") == "assistant"]
-    if not places:
-        return "no assistant message to judge"
-    answer = text_of(turns[places[-1]].get("content"))
-    if not answer.strip():
-        return "the answer is empty"
-    is_cut = getattr(trajectory.messages_and_choices[places[-1]], "finish_reason", "stop") == "length"
-    return replace(_situation(turns[: places[-1]], group), is_cut=is_cut), answer
-
-
-def _situation(before: list[Message], group: TrajectoryGroup) -> Situation:
-    users = [text_of(m.get("content")) for m in before if m.get("role") == "user"]
-    asked = users[-1] if users else ""
-    question, passage = group.metadata.get("question"), group.metadata.get("context")
-    if not (question and passage and question in asked and passage in asked):
-        question, passage = split_user_message(asked)
-    frame = asked.replace(passage or "", " ").replace(question or "", " ")
-    return Situation(before, system_prompt_of(before), question, passage, frame)
-
-
-def split_user_message(text: str) -> tuple[str | None, str | None]:
-    """Question and passage of a message in which a label such as `[Retrieved context]:` parts them."""
-    label = _LABEL.search(text)
-    if label is None:
-        return None, None
-    before, after = text[: label.start()].strip(), text[label.end() :].strip()
-    if before:
-        return before, after
-    second = _QUESTION_LABEL.search(after)
-    if second is None:
-        return None, None
-    return after[second.end() :].strip(), after[: second.start()].strip()
-
-
 def _baseline(situation: Situation) -> list[Message]:
     asked = situation.question or NEUTRAL_USER
     return [{"role": "system", "content": NEUTRAL_SYSTEM}, {"role": "user", "content": asked}]
@@ -238,59 +185,6 @@ def _asking(answer: str, question: str) -> Continuation:
     return Continuation(
         [{"role": "system", "content": ASK_SYSTEM}, {"role": "user", "content": asked}], question
     )
-
-
-def _plain(text: str) -> str:
-    """Letters and digits in lower case: spaces, case and punctuation do not hide a copy."""
-    return "".join(c for c in text.lower() if c.isalnum())
-
-
-def _run_lengths(tokens: Sequence[str], source: str) -> list[int]:
-    """For each token, how many tokens long the copied run that ends with it is so far (0: not copied).
-
-    Compared as text, so that another cut into tokens does not hide a copy.
-    """
-    text = _plain(source)
-    lengths, start = [], 0
-    pieces = [_plain(t) for t in tokens]
-    for i, piece in enumerate(pieces):
-        while start <= i and "".join(pieces[start : i + 1]) not in text:
-            start += 1
-        lengths.append(sum(1 for p in pieces[start : i + 1] if p) if piece else 0)
-    return lengths
-
-
-def _inside_runs(tokens: Sequence[str], sources: Sequence[str], least: int) -> list[bool]:
-    """True for tokens inside a run of at least `least` tokens copied from one of the sources."""
-    inside = [False] * len(tokens)
-    for source in sources:
-        lengths = _run_lengths(tokens, source) if source else [0] * len(tokens)
-        for end, length in enumerate(lengths):
-            if length >= least:
-                start, seen = end, 0
-                while start >= 0 and seen < length:
-                    seen += bool(_plain(tokens[start]))
-                    inside[start] = True
-                    start -= 1
-    return inside
-
-
-def _repeats(tokens: Sequence[str]) -> list[bool]:
-    """True where a token follows itself, or the same token as once before in this answer: nothing new is said."""
-    pieces = [_plain(t) for t in tokens]
-    seen: set[tuple[str, str]] = set()
-    repeated = []
-    for pair in zip(["", *pieces], pieces, strict=False):
-        repeated.append(pair in seen or (pair[0] == pair[1] != ""))
-        seen.add(pair)
-    return repeated
-
-
-def _without_runs(answer: str, source: str, least: int) -> str:
-    """The answer without runs of `least` or more words copied from the source."""
-    words = answer.split()
-    inside = _inside_runs([f" {w}" for w in words], [source], least)
-    return " ".join(w for w, cut in zip(words, inside, strict=True) if not cut)
 
 
 def _explain(tokens: Sequence[str], gains: Sequence[float], parts: dict[str, float]) -> str:
