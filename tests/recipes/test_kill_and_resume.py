@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -186,3 +187,26 @@ def test_a_killed_run_ends_with_the_adapter_of_an_uninterrupted_one(resumed, who
 
 def test_a_killed_run_leaves_nothing_half_written(resumed):
     assert [p.name for p in resumed.folder.rglob("*") if p.name.endswith(".tmp")] == []
+
+
+@pytest.fixture(scope="module")
+def interrupted(model_folder, tmp_path_factory) -> tuple[int, str, Path]:
+    """Exit code, output and folder of a run that was stopped with Ctrl-C in its second step."""
+    command = Command(model_folder, tmp_path_factory.mktemp("interrupted") / "run")
+    with command.started() as process:
+        wait_for_line(process, f"step 1/{STEPS}:")
+        process.send_signal(signal.SIGINT)
+        said, _ = process.communicate(timeout=60)
+    return process.returncode, said, command.folder
+
+
+def test_ctrl_c_ends_with_130_and_says_how_to_go_on(interrupted):
+    code, said, _ = interrupted
+    assert (code, said.strip()) == (
+        130,
+        "stopped; a training goes on from its last complete step when the same command is run again",
+    )
+
+
+def test_ctrl_c_leaves_a_run_that_can_be_opened_at_its_last_complete_step(interrupted):
+    assert step(interrupted[2]) in (1, 2)
