@@ -1,0 +1,149 @@
+"""Every file in examples/ runs: with a scripted judge, and with the embedded model where it can."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fakes import KeywordJudge, scores_json
+from groundrule.llm import ScriptedClient
+from groundrule.models import pool
+from tiny import tiny_model
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+NAMES = [
+    "00_read_me_first",
+    "01_ruler_on_messages",
+    "02_score_a_group",
+    "03_training_loop",
+    "04_custom_rubric",
+    "05_hybrid_reward",
+]
+
+
+@pytest.fixture
+def example(monkeypatch):
+    """Imports an example by its file's name, the way it imports its neighbours."""
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    return importlib.import_module
+
+
+@pytest.fixture
+def tiny_base_model(monkeypatch):
+    monkeypatch.setattr(pool, "load_model", lambda name, *, device=None: tiny_model())
+    monkeypatch.setattr(pool, "_models", {})
+
+
+FAITHFUL, INVENTED, EVASIVE, WORDY = (
+    "You get your money back within 30 days, except",
+    "Within 30 days, or as a shop credit",
+    "I do not know how that works here.",
+    "According to what I have been given",
+)
+
+
+def strict_judge() -> ScriptedClient:
+    """Knows the four answers that examples 02, 04 and 05 share."""
+    return ScriptedClient(KeywordJudge({FAITHFUL: 0.98, INVENTED: 0.2, EVASIVE: 0.05, WORDY: 0.96}))
+
+
+async def rising_judge(messages):
+    """The later an answer is shown, the better."""
+    [count] = re.findall(r"trajectories 1 to (\d+)", messages[-1]["content"])
+    return scores_json(*(i / 10 for i in range(1, int(count) + 1)))
+
+
+def test_every_example_is_run_here():
+    assert sorted(path.stem for path in EXAMPLES.glob("*.py")) == NAMES
+
+
+def test_00_runs_as_a_script_and_prints_score_and_advantage_of_each_answer():
+    command = [sys.executable, str(EXAMPLES / "00_read_me_first.py")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert [line[:28] for line in done.stdout.splitlines()] == [
+        "score 1.00  advantage +1.10 ",
+        "score 0.25  advantage -0.74 ",
+        "score 0.05  advantage -1.23 ",
+        "score 0.90  advantage +0.86 ",
+    ]
+
+
+async def test_00_gives_the_scores_in_the_order_of_the_answers(example):
+    assert await example("00_read_me_first").main() == [1.0, 0.25, 0.05, 0.9]
+
+
+async def test_01_gives_each_message_list_its_score(example):
+    judge = ScriptedClient(KeywordJudge({FAITHFUL: 0.97, INVENTED: 0.45, EVASIVE: 0.05}))
+    scores = await example("01_ruler_on_messages").main(judge)
+    assert [(s.trajectory_id, s.score) for s in scores] == [("1", 0.97), ("2", 0.45), ("3", 0.05)]
+
+
+async def test_02_gives_each_trajectory_its_reward(example):
+    judged = await example("02_score_a_group").main(strict_judge())
+    assert judged.rewards == [0.98, 0.2, 0.05, 0.96]
+
+
+async def test_02_prints_the_answers_best_first(example, capsys):
+    await example("02_score_a_group").main(strict_judge())
+    ranked = [line for line in capsys.readouterr().out.splitlines() if re.match(r"\d\. ", line)]
+    assert [line[:8] for line in ranked] == ["1. 0.980", "2. 0.960", "3. 0.200", "4. 0.050"]
+
+
+async def test_03_makes_a_step(example, tiny_base_model, tmp_path):
+    assert (
+        await example("03_training_loop").main(rising_judge, steps=1, base_model="tiny", path=tmp_path) == 1
+    )
+
+
+async def test_03_goes_on_where_it_was(example, tiny_base_model, tmp_path, capsys):
+    for steps in (1, 2):
+        await example("03_training_loop").main(rising_judge, steps=steps, base_model="tiny", path=tmp_path)
+    said = [
+        line.partition(":")[0] for line in capsys.readouterr().out.splitlines() if line.startswith("step ")
+    ]
+    assert said == ["step 1", "step 2"]
+
+
+async def test_04_shows_the_judge_the_rubric(example):
+    module, judge = example("04_custom_rubric"), strict_judge()
+    await module.main(judge)
+    assert module.RUBRIC.strip() in judge.requests[0].messages[0]["content"]
+
+
+async def test_05_adds_the_check_to_the_judges_score(example):
+    judged = await example("05_hybrid_reward").main(strict_judge())
+    assert judged.rewards == pytest.approx([1.98, 0.2, 0.05, 1.96])
+
+
+async def test_05_keeps_both_signals_apart(example):
+    judged = await example("05_hybrid_reward").main(strict_judge())
+    kept = [(t.metrics["ruler_score"], t.metrics["address"]) for t in judged]
+    assert kept == [(0.98, 1.0), (0.2, 0.0), (0.05, 0.0), (0.96, 1.0)]
+
+
+@pytest.mark.embedded
+async def test_01_runs_with_the_embedded_model(example):
+    scores = [s.score for s in await example("01_ruler_on_messages").main()]
+    assert scores[0] == max(scores)
+
+
+@pytest.mark.embedded
+async def test_02_runs_with_the_embedded_model(example):
+    judged = await example("02_score_a_group").main()
+    assert judged.rewards[0] == max(judged.rewards)
+
+
+@pytest.mark.embedded
+async def test_03_runs_with_the_embedded_model(example, tmp_path):
+    assert await example("03_training_loop").main(steps=1, path=tmp_path) == 1
+
+
+@pytest.mark.embedded
+async def test_05_runs_with_the_embedded_model(example):
+    judged = await example("05_hybrid_reward").main()
+    assert [t.metrics["address"] for t in judged] == [1.0, 0.0, 0.0, 1.0]
