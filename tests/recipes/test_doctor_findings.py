@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from groundrule.data import TrajectoryGroup
+from groundrule.data.records import write_groups
 from groundrule.data.runs import Run
 from groundrule.errors import RunError
 from groundrule.recipes.doctor import examine
@@ -107,6 +108,22 @@ def test_a_run_before_its_first_step_is_to_be_started_again(tmp_path):
     Run.create(tmp_path / "run", CONFIG).close()
     assert faults(tmp_path / "run") == [
         f"{tmp_path / 'run'}: no step is complete; start it again with the same command"
+    ]
+
+
+def test_a_run_whose_groups_were_all_dropped_is_no_good_news(tmp_path):
+    assert faults(made_up_run(tmp_path, [[], []])) == [
+        "none of the 2 steps has a single trajectory: every rollout failed and its group was dropped. "
+        "Run one rollout by hand and mend that first"
+    ]
+
+
+def test_what_stopped_the_run_in_its_first_step_is_named(tmp_path):
+    with Run.create(tmp_path / "run", CONFIG) as run:
+        write_groups(run.failed_path, [TrajectoryGroup([ValueError("no key"), ValueError("no key")])])
+    assert faults(tmp_path / "run") == [
+        f"{tmp_path / 'run'}: no step is complete; start it again with the same command",
+        "2 of 2 rollouts failed; most often (2x) ValueError: no key. Run one rollout by hand and mend that first",
     ]
 
 

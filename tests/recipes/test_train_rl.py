@@ -15,6 +15,7 @@ from groundrule.data.messages import text_of
 from groundrule.data.runs import Run
 from groundrule.errors import ConfigError, GatherError, JudgeError, LlmError, RunError, TrainingError
 from groundrule.llm import ScriptedClient
+from groundrule.recipes.doctor import examine
 from groundrule.recipes.train_rl import train_rl
 from groundrule.rewards import Ruler
 from groundrule.rollouts.answer import AnswerOnce
@@ -324,6 +325,24 @@ def test_too_many_failed_rollouts_stop_the_run_with_their_cause(tiny_training, t
     config = tiny_training(tmp_path / "run", scenarios={"held_out_limit": 0})
     with pytest.raises(GatherError, match="the tool did not answer"):
         train(config, rollout=rollout_with(always_fails))
+
+
+def test_failed_rollouts_that_stopped_the_run_are_kept_for_the_doctor(tiny_training, tmp_path):
+    config = tiny_training(tmp_path / "run", scenarios={"held_out_limit": 0})
+    with pytest.raises(GatherError):
+        train(config, rollout=rollout_with(always_fails))
+    assert [f.text for f in examine(tmp_path / "run") if "rollouts failed" in f.text] == [
+        "6 of 6 rollouts failed; most often (6x) TimeoutError: the tool did not answer. "
+        "Run one rollout by hand and mend that first"
+    ]
+
+
+def test_a_step_that_works_at_the_second_try_forgets_the_first(tiny_training, tmp_path):
+    config = tiny_training(tmp_path / "run", steps=1, scenarios={"held_out_limit": 0})
+    with pytest.raises(GatherError):
+        train(config, rollout=rollout_with(always_fails))
+    train(config, rollout=rollout_with(as_it_is))
+    assert [p.name for p in (tmp_path / "run" / "trajectories").iterdir()] == ["step-000001.jsonl"]
 
 
 def fails_at_first(trajectory, number):

@@ -5,6 +5,7 @@
     metrics.jsonl                      one line a step: {"step": 12, "reward/mean": 0.41, ...}
     costs.jsonl                        one line a paid call
     trajectories/step-000012.jsonl     the groups of a step, one a line
+    trajectories/step-000013.failed.jsonl   what stopped the run in a step that is not complete
     evaluations/step-000012.json       see `Evaluation`
     checkpoints/step-000012/           written by the trainer, renamed into place when complete
     report.html                        written by the viewer
@@ -139,6 +140,11 @@ class Run:
 
     def trajectories_path(self, step: int) -> Path:
         return self.folder / "trajectories" / f"{step_name(step)}.jsonl"
+
+    @property
+    def failed_path(self) -> Path:
+        """For the groups of a next step that could not be completed; the next try takes them away."""
+        return self.folder / "trajectories" / f"{step_name(self.next_step)}.failed.jsonl"
 
     def checkpoint_folder(self, step: int) -> Path:
         """Where the checkpoint of a step stands, or will stand."""

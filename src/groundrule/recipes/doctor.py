@@ -11,6 +11,7 @@ from statistics import fmean, pstdev
 from groundrule._util.files import sha256_of
 from groundrule.algorithms.sequences import sequences_of
 from groundrule.data.group import TrajectoryGroup
+from groundrule.data.records import read_groups
 from groundrule.data.runs import Run
 
 TIED = 1e-6
@@ -30,11 +31,11 @@ class Finding:
 def examine(folder: str | Path) -> list[Finding]:
     """All findings about a run, faults and good news alike."""
     with Run.open(folder, read_only=True) as run:
-        if run.step == 0:
-            return [Finding(True, f"{folder}: no step is complete; start it again with the same command")]
-        groups = [group for step in run.trajectory_steps() for group in run.groups(step)]
+        stopped = read_groups(run.failed_path) if run.failed_path.exists() else []
+        groups = [group for step in run.trajectory_steps() for group in run.groups(step)] + stopped
         checks: list[Callable[[], Finding | None]] = [
-            lambda: _failures(groups),
+            lambda: _start(run),
+            lambda: _failures(run, groups),
             lambda: _unscored(groups),
             lambda: _ties(groups),
             lambda: _logprobs(groups),
@@ -46,9 +47,23 @@ def examine(folder: str | Path) -> list[Finding]:
     return [finding for finding in found if finding is not None]
 
 
-def _failures(groups: list[TrajectoryGroup]) -> Finding:
+def _start(run: Run) -> Finding | None:
+    if run.step:
+        return None
+    return Finding(True, f"{run.folder}: no step is complete; start it again with the same command")
+
+
+def _failures(run: Run, groups: list[TrajectoryGroup]) -> Finding | None:
     errors = Counter(f"{e.type}: {e.message}"[:160] for g in groups for e in g.exceptions)
     attempts = sum(len(g) + len(g.exceptions) for g in groups)
+    if not attempts and run.step:
+        return Finding(
+            True,
+            f"none of the {run.step} steps has a single trajectory: every rollout failed and its group was dropped. "
+            "Run one rollout by hand and mend that first",
+        )
+    if not attempts:
+        return None
     if not errors:
         return Finding(False, f"no rollout failed ({attempts} attempts)")
     cause, times = errors.most_common(1)[0]

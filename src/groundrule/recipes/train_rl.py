@@ -18,10 +18,11 @@ from groundrule.backends.model import TrainableModel
 from groundrule.data.group import TrajectoryGroup
 from groundrule.data.messages import system_prompt_of
 from groundrule.data.protocols import Rollout, Scorer
+from groundrule.data.records import write_groups
 from groundrule.data.runs import Run
 from groundrule.data.scenario import Scenario
 from groundrule.data.trajectory import Trajectory
-from groundrule.errors import ConfigError, GroundRuleError, TrainingError
+from groundrule.errors import ConfigError, GatherError, GroundRuleError, TrainingError
 from groundrule.llm.cost import Ledger, current_ledger, use_ledger
 from groundrule.models.lora import LoraSettings
 from groundrule.recipes.config import TrainingConfig
@@ -80,7 +81,7 @@ async def _train(t: Training) -> None:
     for step in range(run.next_step, t.config.train.steps + 1):
         started = time.perf_counter()
         scenarios = draw(t.scenarios, step, t.config.train.groups_per_step, t.config.run.seed)
-        groups = await gather(t, scenarios)
+        groups = await gather_or_note(t, run, scenarios)
         gathered = time.perf_counter()
         result = await t.backend.train(
             t.model, groups, metrics={"time/rollouts_and_judge_s": gathered - started, **_costs()}
@@ -97,6 +98,16 @@ async def _evaluate_if_due(t: Training, run: Run, step: int) -> None:
     record = await t.evaluator.evaluate(t.model, step=step)
     run.write_evaluation(step, "", record)
     t.report(summary_line(record))
+
+
+async def gather_or_note(t: Training, run: Run, scenarios: list[Scenario]) -> list[TrajectoryGroup]:
+    """The groups of one step. What stops the run is kept in its folder, for `groundrule doctor`."""
+    try:
+        return await gather(t, scenarios)
+    except GatherError as error:
+        finished = [group.with_members(group, exceptions=[]) for group in error.groups]
+        write_groups(run.failed_path, [*finished, TrajectoryGroup(exceptions=error.exceptions)])
+        raise
 
 
 async def gather(t: Training, scenarios: list[Scenario]) -> list[TrajectoryGroup]:
