@@ -82,7 +82,7 @@ class LikelihoodSettings(BaseModel):
     """Runs of at least so many tokens from the system prompt, the question or labels earn nothing."""
     repeats_earn: bool = False
     """True: a pair of tokens earns every time that it occurs in the answer."""
-    cut_factor: float = Field(default=0.5, gt=0, le=1)
+    cut_factor: float = Field(default=0.7, gt=0, le=1)
     """What is left of the score of an answer that was cut at its token limit."""
     relevance_middle: float = 0.25
     """Nats per question token at which relevance is one half."""
