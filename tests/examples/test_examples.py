@@ -12,8 +12,7 @@ import pytest
 
 from fakes import KeywordJudge, scores_json
 from groundrule.llm import ScriptedClient
-from groundrule.models import pool
-from tiny import tiny_model
+from tiny_training import use_tiny_model
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 NAMES = [
@@ -35,8 +34,7 @@ def example(monkeypatch):
 
 @pytest.fixture
 def tiny_base_model(monkeypatch):
-    monkeypatch.setattr(pool, "load_model", lambda name, *, device=None: tiny_model())
-    monkeypatch.setattr(pool, "_models", {})
+    use_tiny_model(monkeypatch)
 
 
 FAITHFUL, INVENTED, EVASIVE, WORDY = (

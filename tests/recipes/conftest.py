@@ -1,28 +1,21 @@
-"""Trainings with the tiny model of the tests: a step takes a fraction of a second."""
+"""Trainings with the tiny model of the tests."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from groundrule._util import jsonl
-from groundrule.models import pool
-from groundrule.recipes.config import TrainingConfig, parse_config
-from tiny import tiny_model
-
-QUESTIONS = ["Refunds?", "Opening hours?", "Parking?", "Dogs?"]
+from groundrule.recipes.config import TrainingConfig
+from tiny_training import tiny_config, use_tiny_model, write_scenarios
 
 
 @pytest.fixture(scope="module")
 def tiny_base_model() -> Iterator[None]:
-    """Whatever model is asked for, the tiny one is loaded."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pool, "load_model", lambda name, *, device=None: tiny_model())
-        patch.setattr(pool, "_models", {})
+        use_tiny_model(patch)
         yield
 
 
@@ -44,37 +37,3 @@ def tiny_trainings(
 ) -> Callable[..., TrainingConfig]:
     """The same, for runs that several tests look at."""
     return partial(tiny_config, write_scenarios(tmp_path_factory.mktemp("set") / "scenarios.jsonl"))
-
-
-def write_scenarios(path: Path) -> Path:
-    train = [_scenario(f"train-{i}", q, "train") for i, q in enumerate(QUESTIONS, start=1)]
-    held_out = [_scenario(f"held-out-{i}", q, "held-out") for i, q in enumerate(["Cats?", "Bikes?"], start=1)]
-    jsonl.write(path, [*train, *held_out])
-    return path
-
-
-def tiny_config(
-    scenario_file: Path, folder: Path, *, steps: int = 3, seed: int = 0, **sections: dict[str, Any]
-) -> TrainingConfig:
-    train = {"steps": steps, "groups_per_step": 2, "group_size": 3, "learning_rate": 0.01, "lora_rank": 2}
-    policy = {"base_model": "tiny", "max_tokens": 6, "temperature": 1.0}
-    run = {"folder": str(folder), "seed": seed, "project": "tests", "name": "tiny"}
-    return parse_config(
-        {
-            "scenarios": {"source": str(scenario_file), **sections.get("scenarios", {})},
-            "policy": {**policy, **sections.get("policy", {})},
-            "judge": {"model": "test/longest", **sections.get("judge", {})},
-            "train": {**train, **sections.get("train", {})},
-            "run": {**run, **sections.get("run", {})},
-        }
-    )
-
-
-def _scenario(name: str, question: str, split: str) -> dict[str, Any]:
-    return {
-        "id": name,
-        "system": "Be brief.",
-        "question": question,
-        "context": "Thirty days.",
-        "split": split,
-    }
