@@ -98,7 +98,7 @@ def headline(comparison: Comparison) -> Html | None:
     change = comparison.changes.get("score")
     if change is None:
         return None
-    verb = "rose" if change.difference > 0 else "fell" if change.difference < 0 else "stayed"
+    verb = "rose" if change.difference > 0 else "fell" if change.difference < 0 else "went"
     clear = "" if change.is_clear or change.low is None else " That interval includes zero: no clear change."
     return tag(
         "p",
