@@ -402,3 +402,27 @@ async def test_old_checkpoints_are_deleted_but_the_last_three_and_the_best(
     await model.delete_checkpoints()
 
     assert backend.run_of(model).checkpoint_steps() == [2, 4, 5, 6]
+
+
+async def test_without_the_metric_no_checkpoint_is_deleted(
+    backend: LocalBackend, model: TrainableModel, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(5):
+        await model.train([])
+
+    await model.delete_checkpoints("val/never")
+
+    assert backend.run_of(model).checkpoint_steps() == [1, 2, 3, 4, 5]
+    assert "val/never was never recorded" in caplog.text
+
+
+async def test_the_best_checkpoint_by_a_logged_metric_is_kept(
+    backend: LocalBackend, model: TrainableModel
+) -> None:
+    for reward in (0.2, 0.9, 0.3, 0.4, 0.5, 0.6):
+        await model.train([])
+        await model.log(metrics={"val/judged": reward})
+
+    await model.delete_checkpoints("val/judged")
+
+    assert backend.run_of(model).checkpoint_steps() == [2, 4, 5, 6]

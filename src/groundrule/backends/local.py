@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -27,6 +28,8 @@ from groundrule.models import pool
 from groundrule.models.load import LanguageModel
 from groundrule.training.checkpoints import latest_checkpoint, load_checkpoint, save_checkpoint
 from groundrule.training.lora_trainer import LoraTrainer, TrainerSettings
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass
@@ -190,9 +193,21 @@ class LocalBackend:
     async def delete_checkpoints(
         self, model: TrainableModel, best_checkpoint_metric: str = "val/reward"
     ) -> None:
-        """Keep the last checkpoints and the best by a metric of the step lines."""
+        """Keep the last checkpoints and the best by a metric of the step lines or of `model.log`.
+
+        Nothing is deleted, with a warning, when the metric was never recorded.
+        """
         run = self.run_of(model)
-        run.prune_checkpoints(best=run.best_step(best_checkpoint_metric))
+        lines = [*run.metrics(), *model.logged_metrics()]
+        known = [
+            (line[m], line["step"]) for line in lines if line.get(m := best_checkpoint_metric) is not None
+        ]
+        if not known:
+            logger.warning(
+                "%s: %s was never recorded; no checkpoint is deleted", run.folder, best_checkpoint_metric
+            )
+            return
+        run.prune_checkpoints(best=max(known)[1])
 
     async def close(self) -> None:
         """Stop serving and give the memory back."""

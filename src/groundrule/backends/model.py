@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 
+from groundrule._util import jsonl
 from groundrule._util.files import write_atomic
 from groundrule.data.group import TrajectoryGroup
 from groundrule.data.protocols import Policy
@@ -127,9 +128,12 @@ class Model(BaseModel):
         for group in groups:
             append_group(self.folder / "logged" / f"{split}-step-{at:06d}.jsonl", group)
         record = {"step": at, "split": split, **found, **(metrics or {})}
-        from groundrule._util import jsonl
-
         jsonl.append(self.folder / "logged" / "metrics.jsonl", record)
+
+    def logged_metrics(self) -> list[dict[str, Any]]:
+        """The metrics lines that `log` wrote, oldest first."""
+        path = self.folder / "logged" / "metrics.jsonl"
+        return [record for _, record in jsonl.read(path)] if path.exists() else []
 
     async def get_step(self) -> int:
         """Steps completed so far; 0 for a model that is not trained."""
@@ -168,11 +172,11 @@ class TrainableModel(Model):
     run_id: str | None = None
     trainable: Literal[False, True] = True
 
+    _internal_config: dict[str, Any] = PrivateAttr(default_factory=dict)
+
     def __init__(self, *, _internal_config: dict[str, Any] | None = None, **fields: Any) -> None:
         super().__init__(**fields)
         self._internal_config = _internal_config or {}
-
-    _internal_config: dict[str, Any] = PrivateAttr(default_factory=dict)
 
     async def train(
         self,
