@@ -6,7 +6,7 @@ import pytest
 
 from fakes import group_of
 from groundrule.data import Scenario, Score, TrajectoryGroup
-from groundrule.errors import JudgeError, LlmError
+from groundrule.errors import ConfigError, JudgeError, LlmError
 from groundrule.recipes.evaluate import (
     answer_of,
     group_of_texts,
@@ -136,12 +136,21 @@ async def test_a_failed_attempt_has_no_score_and_says_why():
     assert (score.value, score.reason) == (None, "the attempt failed: TimeoutError: no result after 30 s")
 
 
-@pytest.mark.parametrize("error", [JudgeError("no scores"), LlmError("down")])
-async def test_a_judge_that_gave_nothing_leaves_every_member_with_the_reason(error):
+@pytest.mark.parametrize("error", [JudgeError("no scores"), LlmError("down"), KeyError("facts")])
+async def test_a_scorer_that_breaks_leaves_every_member_with_the_reason(error):
     scores = await scores_or_reasons(Raising(error), group_of("a", "b"))
     assert [(s.value, s.reason) for s in scores] == [(None, f"{type(error).__name__}: {error}")] * 2
 
 
-async def test_a_scorers_own_mistake_is_not_hidden():
-    with pytest.raises(KeyError):
-        await scores_or_reasons(Raising(KeyError("a")), group_of("a", "b"))
+async def test_a_scorer_that_forgets_a_member_scores_none():
+    class Forgetful:
+        async def score(self, group):
+            return [Score(value=0.5)]
+
+    scores = await scores_or_reasons(Forgetful(), group_of("a", "b"))
+    assert [s.reason for s in scores] == ["Forgetful gave 1 scores for a group of 2 trajectories"] * 2
+
+
+async def test_a_wrong_setting_is_not_hidden():
+    with pytest.raises(ConfigError, match="no such rubric"):
+        await scores_or_reasons(Raising(ConfigError("no such rubric")), group_of("a", "b"))

@@ -13,7 +13,7 @@ import pytest
 from groundrule.data import Score, Trajectory
 from groundrule.data.messages import text_of
 from groundrule.data.runs import Run
-from groundrule.errors import ConfigError, GatherError, JudgeError, LlmError, RunError, TrainingError
+from groundrule.errors import ConfigError, GatherError, LlmError, RunError, TrainingError
 from groundrule.llm import ScriptedClient
 from groundrule.recipes.doctor import examine
 from groundrule.recipes.train_rl import train_rl
@@ -219,14 +219,14 @@ def test_a_failing_judge_does_not_stop_the_run(tiny_training, tmp_path):
     assert Run.open(tmp_path / "run", read_only=True).step == 2
 
 
-def test_a_scorer_that_raises_a_judge_error_leaves_members_unscored(tiny_training, tmp_path):
-    class Down:
+def test_a_scorer_that_breaks_leaves_members_unscored(tiny_training, tmp_path):
+    class Broken:
         async def score(self, group):
-            raise JudgeError("no scores today")
+            raise KeyError("facts")
 
-    train(tiny_training(tmp_path / "run", steps=1), scorer=Down())
+    train(tiny_training(tmp_path / "run", steps=1), scorer=Broken())
     groups = Run.open(tmp_path / "run", read_only=True).groups(1)
-    assert [g.rewards for g in groups] == [[None, None, None], [None, None, None]]
+    assert [t.unscored for g in groups for t in g] == ["KeyError: 'facts'"] * 6
 
 
 def test_a_judge_that_cannot_be_had_stops_the_run_before_it_begins(tiny_training, tmp_path):

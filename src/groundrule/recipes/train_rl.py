@@ -22,7 +22,7 @@ from groundrule.data.records import write_groups
 from groundrule.data.runs import Run
 from groundrule.data.scenario import Scenario
 from groundrule.data.trajectory import Trajectory
-from groundrule.errors import ConfigError, GatherError, GroundRuleError, TrainingError
+from groundrule.errors import ConfigError, GatherError, TrainingError
 from groundrule.llm.cost import Ledger, current_ledger, use_ledger
 from groundrule.models.lora import LoraSettings
 from groundrule.recipes.config import TrainingConfig
@@ -114,13 +114,13 @@ async def gather(t: Training, scenarios: list[Scenario]) -> list[TrajectoryGroup
     """Scored groups of one step, in scenario order; each group is judged as soon as it is complete."""
     size = t.config.train.group_size
     policy = t.model.policy(version=await t.model.get_step())
-    faults: list[GroundRuleError] = []
+    faults: list[ConfigError | TrainingError] = []
 
     async def judge(group: TrajectoryGroup) -> TrajectoryGroup | None:
         try:
             check_one_system_prompt(group)
             return apply_scores(group, await scores_or_reasons(t.scorer, group), name="ruler")
-        except GroundRuleError as error:  # Wrong for every group alike: to go on would be to learn nothing.
+        except (ConfigError, TrainingError) as error:  # Wrong for every group: to go on would teach nothing.
             faults.append(error)
             return None
 
