@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import threading
 
-from groundrule.models.load import LanguageModel, load_model
+from groundrule.models.load import LanguageModel, best_device, load_model
 
 _lock = threading.Lock()
-_models: dict[tuple[str, str | None], list[LanguageModel]] = {}
+_models: dict[tuple[str, str], list[LanguageModel]] = {}
 _trained: list[LanguageModel] = []
 """Handed out for training: each belongs to one learner."""
 
@@ -15,7 +15,7 @@ _trained: list[LanguageModel] = []
 def for_judging(name: str, device: str | None = None) -> LanguageModel:
     """Any loaded instance (its adapter is switched off while judging), else a new one."""
     with _lock:
-        found = _models.setdefault((name, device), [])
+        found = _models.setdefault((name, device or best_device()), [])
         if not found:
             found.append(load_model(name, device=device))
         return found[0]
@@ -24,7 +24,7 @@ def for_judging(name: str, device: str | None = None) -> LanguageModel:
 def for_training(name: str, device: str | None = None) -> LanguageModel:
     """An instance of its own for a learner: one that only judges used so far, else a new one."""
     with _lock:
-        found = _models.setdefault((name, device), [])
+        found = _models.setdefault((name, device or best_device()), [])
         free = next((m for m in found if m not in _trained), None)
         if free is None:
             free = load_model(name, device=device)

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from groundrule.algorithms.advantages import ADVANTAGES
+from groundrule.backends import BACKENDS
 from groundrule.errors import ConfigError
 from groundrule.models import embedded
 
@@ -38,6 +39,8 @@ class PolicyConfig(Section):
 
     base_model: str = embedded.NAME
     """`smollm2-135m`, a model folder, or a Hugging Face id."""
+    backend: Literal[*tuple(BACKENDS)] = "local"  # type: ignore[valid-type]
+    """Where the policy is served and trained."""
     device: str | None = None
     """`cpu`, `cuda`, `mps`; None: the best that is there."""
     system: str | None = None

@@ -118,8 +118,8 @@ async def spec_effect(config: TrainingConfig, after: dict[str, Any]) -> dict[str
 
 
 def _order(scores: Sequence[Score]) -> list[str]:
-    ranked = sorted(zip(ANSWERS, scores, strict=True), key=lambda pair: -(pair[1].value or 0.0))
-    return [name for name, _ in ranked]
+    known = [(s.value, name) for name, s in zip(ANSWERS, scores, strict=True) if s.value is not None]
+    return [name for _, name in sorted(known, key=lambda pair: -pair[0])]
 
 
 def summary(config: TrainingConfig, before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from itertools import takewhile
 from pathlib import Path
 
 from groundrule.algorithms.policy_loss import PolicyLossConfig
+from groundrule.backends import backend_class
 from groundrule.backends.local import LocalBackend
 from groundrule.backends.model import TrainableModel
 from groundrule.data.group import TrajectoryGroup
@@ -179,7 +180,8 @@ async def _prepare(
         )
     _check_spec(config, scenarios)
     judge = scorer or judge_of(config)
-    backend = LocalBackend(device=config.policy.device, settings=_trainer(config), seed=config.run.seed)
+    make_backend = backend_class(config.policy.backend)
+    backend = make_backend(device=config.policy.device, settings=_trainer(config), seed=config.run.seed)
     model = TrainableModel(
         name=config.run.name, project=config.run.project, base_model=config.policy.base_model
     )
