@@ -1,13 +1,13 @@
 # Two commands: `make demo` and `make test`. Both set everything up first.
 #
-#   make demo STEPS=10 SEED=0     train the embedded model, print before -> after, write a report
+#   make demo STEPS=8 SEED=0      train the embedded model, print before -> after, write a report
 #   make test                     format, lint, types, layers, tests
 #   make measure                  the slow measurements behind the figures in README.md
 #
 # TORCH_INDEX: where to take torch from, if not from the default package index, for example a CPU-only index.
 
 PYTHON ?= python3
-STEPS ?= 10
+STEPS ?= 8
 SEED ?= 0
 TORCH_INDEX ?=
 VENV := .venv

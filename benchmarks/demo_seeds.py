@@ -1,6 +1,6 @@
 """Run the demonstration with several seeds and keep what it learned, good or bad.
 
-    python benchmarks/demo_seeds.py --seeds 0 1 2 [--steps 10]
+    python benchmarks/demo_seeds.py --seeds 0 1 2 [--steps 8]
     python benchmarks/demo_seeds.py --collect runs/demo/support-seed0
 
 Writes `results/demo-seed<N>.json` for each; `--collect` takes finished runs of this commit instead of

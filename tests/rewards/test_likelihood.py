@@ -192,7 +192,7 @@ async def test_the_judge_is_a_scorer_in_group_order():
     assert first.value < second.value
 
 
-def test_an_answer_cut_at_its_limit_keeps_seven_tenths():
+def test_an_answer_cut_at_its_limit_keeps_four_fifths():
     from openai.types.chat.chat_completion import Choice
 
     def member(reason: str) -> Trajectory:
@@ -202,7 +202,7 @@ def test_an_answer_cut_at_its_limit_keeps_seven_tenths():
 
     judge = LikelihoodJudge(WordModel(), LikelihoodSettings(relevance_scale=None))
     whole, cut = judge.score_now(TrajectoryGroup([member("stop"), member("length")]))
-    assert (whole.parts["raw"], cut.parts["raw"]) == (1.0, 0.7)
+    assert (whole.parts["raw"], cut.parts["raw"]) == (1.0, 0.8)
 
 
 def test_a_conversation_that_the_model_refuses_is_not_scored():

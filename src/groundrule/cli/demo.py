@@ -9,7 +9,7 @@ import click
 
 
 @click.command("demo")
-@click.option("--steps", default=10, show_default=True, type=click.IntRange(min=1), help="Training steps.")
+@click.option("--steps", default=8, show_default=True, type=click.IntRange(min=1), help="Training steps.")
 @click.option("--seed", default=0, show_default=True, help="Decides scenarios, adapter and sampling.")
 @click.option(
     "--run", "folder", type=click.Path(path_type=Path), help="The run folder. [runs/demo/support-seedN]"

@@ -82,11 +82,11 @@ class LikelihoodSettings(BaseModel):
     """Runs of at least so many tokens from the system prompt, the question or labels earn nothing."""
     repeats_earn: bool = False
     """True: a pair of tokens earns every time that it occurs in the answer."""
-    cut_factor: float = Field(default=0.7, gt=0, le=1)
+    cut_factor: float = Field(default=0.8, gt=0, le=1)
     """What is left of the score of an answer that was cut at its token limit."""
-    relevance_middle: float = 0.25
+    relevance_middle: float = 0.0
     """Nats per question token at which relevance is one half."""
-    relevance_scale: float | None = Field(default=0.15, gt=0)
+    relevance_scale: float | None = Field(default=0.25, gt=0)
     """Nats per question token over which the odds of relevance grow by e; None: relevance is not looked at."""
 
 
