@@ -43,12 +43,20 @@ def demo() -> str:
     ]
     minutes = ", ".join(f"{s['wall_s'] / 60:.1f}" for s in seeds if s["wall_s"])
     lines += ["", f"Wall time of training and evaluation: {minutes} minutes."]
+    kinds = list(seeds[0]["facts_by_kind"])
+    said = ", ".join(f"{kind} {_by_kind(seeds, kind)}" for kind in kinds)
+    lines.append(f"Key facts by kind of question, mean of the seeds: {said}.")
     for spec in (seeds[0].get("spec_effect") or {}).get("specs", []):
         order = " > ".join(spec["order"])
         lines.append(
             f"Spec effect (seed {seeds[0]['seed']}), {spec['name']} prompt: {spec['mean']:.3f}, order {order}."
         )
     return "\n".join(lines)
+
+
+def _by_kind(seeds: list[dict[str, Any]], kind: str) -> str:
+    sides = [[s["facts_by_kind"][kind][i] for s in seeds] for i in (0, 1)]
+    return " -> ".join(f"{sum(side) / len(side):.2f}" for side in sides)
 
 
 def _cell(row: dict[str, Any]) -> str:

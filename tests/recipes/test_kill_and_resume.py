@@ -50,7 +50,13 @@ class Command:
     def started(self) -> Iterator[subprocess.Popen[str]]:
         """The running process; it is killed when the block is left."""
         process = subprocess.Popen(
-            self.line(), env=calm(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            self.line(),
+            env=calm(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            # A shell starts background jobs with Ctrl-C ignored, and children inherit that.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
         )
         try:
             yield process
