@@ -102,7 +102,10 @@ def main() -> None:
         for i, scenario in enumerate(chosen):
             made = answers(scenario, chosen[(i + 5) % len(chosen)].reference)
             scores = judge.score_now(group_of_texts(scenario, [text for _, text in made]))
-            values = [(kind, score.parts["raw"]) for (kind, _), score in zip(made, scores, strict=True)]
+            values = [
+                (kind, score.parts["gain_nats" if stage == "no bound" else "raw"])
+                for (kind, _), score in zip(made, scores, strict=True)
+            ]
             for kind, value in values:
                 raw[kind].append(value)
                 if kind != "reference":
