@@ -11,18 +11,11 @@ from typing import Any
 
 from _machine import RESULTS
 
+from groundrule.recipes.demo import CHECKS
+
 README = Path(__file__).parent.parent / "README.md"
 
-LABELS = {
-    "judge": "judge (trained on)",
-    "facts": "key facts mentioned",
-    "grounded": "answer words found in the passage",
-    "unsupported_numbers": "unsupported numbers per answer",
-    "unsupported_emails": "unsupported e-mail addresses per answer",
-    "copied": "longest copied run / answer",
-    "distinct": "distinct answers / questions",
-    "words": "words per answer",
-}
+LABELS = {"judge": "judge (trained on)", **CHECKS}
 
 
 def demo() -> str:

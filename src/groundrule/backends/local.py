@@ -198,16 +198,13 @@ class LocalBackend:
         Nothing is deleted, with a warning, when the metric was never recorded.
         """
         run = self.run_of(model)
-        lines = [*run.metrics(), *model.logged_metrics()]
-        known = [
-            (line[m], line["step"]) for line in lines if line.get(m := best_checkpoint_metric) is not None
-        ]
-        if not known:
+        best = run.best_step(best_checkpoint_metric, more=model.logged_metrics())
+        if best is None:
             logger.warning(
                 "%s: %s was never recorded; no checkpoint is deleted", run.folder, best_checkpoint_metric
             )
             return
-        run.prune_checkpoints(best=max(known)[1])
+        run.prune_checkpoints(best=best)
 
     async def close(self) -> None:
         """Stop serving and give the memory back."""

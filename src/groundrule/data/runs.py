@@ -225,9 +225,13 @@ class Run:
             remove_folder(self.checkpoint_folder(step))
         return doomed
 
-    def best_step(self, metric: str) -> int | None:
-        """The step with the highest value of a metric; None when it was never recorded."""
-        known = [(line[metric], line["step"]) for line in self.metrics() if line.get(metric) is not None]
+    def best_step(self, metric: str, *, more: Iterable[Mapping[str, Any]] = ()) -> int | None:
+        """The step with the highest value of a metric; None when it was never recorded.
+
+        `more` are further lines with a `step`, such as a program logged itself.
+        """
+        lines = [*self.metrics(), *more]
+        known = [(line[metric], line["step"]) for line in lines if line.get(metric) is not None]
         return max(known)[1] if known else None
 
     def roll_back(self, step: int) -> None:
