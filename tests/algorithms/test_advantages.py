@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
-from groundrule.algorithms.advantages import ADVANTAGES, advantages, group_std
+from groundrule.algorithms.advantages import ADVANTAGES, advantages, group_std, tie_band
 
 FOUR = [0.98, 0.20, 0.05, 0.96]
 ARTICLE = [1.0] * 4 + [0.0] * 12
@@ -103,3 +105,50 @@ def test_noise_makes_a_group_s_advantages_smaller() -> None:
 
 def test_an_unreliable_group_teaches_nothing() -> None:
     assert advantages([1.0, None, 0.0], reliability=0.0) == [0.0, None, 0.0]
+
+
+def test_rewards_within_the_noise_are_tied_at_their_mean() -> None:
+    # 0.52 and 0.50 are less than 0.1 x sqrt 2 apart; 0.9 is far from both.
+    assert tie_band([0.52, 0.9, 0.50], 0.1) == approx(0.51, 0.9, 0.51)
+
+
+def test_the_closest_rewards_are_tied_first() -> None:
+    # 0.24 joins 0.3 (0.06 < 0.1 x sqrt 2); their mean 0.27 is then 0.13 from 0.4, beyond 0.1 x sqrt 1.5.
+    assert tie_band([0.24, 0.3, 0.4], 0.1) == approx(0.27, 0.27, 0.4)
+
+
+def test_large_clusters_are_told_apart_where_single_rewards_are_not() -> None:
+    assert tie_band([0.4, 0.52], 0.1) == approx(0.46, 0.46)
+    assert tie_band([0.4] * 4 + [0.52] * 4, 0.1) == approx(*[0.4] * 4, *[0.52] * 4)
+
+
+def test_a_tie_band_never_turns_an_order_around_and_keeps_the_mean() -> None:
+    rng = random.Random(1)
+    for _ in range(300):
+        rewards = sorted(rng.random() for _ in range(8))
+        banded = tie_band(rewards, 0.15)
+        assert banded == sorted(banded)
+        assert sum(banded) == pytest.approx(sum(rewards))
+
+
+def test_a_tie_band_wider_than_the_group_leaves_no_difference() -> None:
+    assert tie_band([0.97, 0.45, 0.05], 2.0) == approx(0.49, 0.49, 0.49)
+
+
+@pytest.mark.parametrize("width", [0.0, 0.2])
+def test_a_tie_band_narrower_than_the_gaps_changes_nothing(width: float) -> None:
+    assert tie_band([0.97, 0.45, 0.05], width) == [0.97, 0.45, 0.05]
+
+
+def test_no_rewards_have_no_ties() -> None:
+    assert tie_band([], 0.1) == []
+
+
+def test_advantages_tie_rewards_within_their_noise() -> None:
+    tied = advantages([0.52, None, 0.9, 0.50], noise=0.1)
+    assert tied == advantages([0.51, None, 0.9, 0.51])
+    assert tied[0] == tied[3]
+
+
+def test_a_group_within_its_noise_teaches_nothing() -> None:
+    assert advantages([0.52, 0.5], noise=0.1) == approx(0.0, 0.0)

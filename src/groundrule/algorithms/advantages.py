@@ -7,6 +7,7 @@ Unscored members are not passed in; `advantages` below leaves them out and keeps
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import sqrt
 from statistics import fmean, pstdev, stdev
 
 STD_FLOOR = 0.1
@@ -82,16 +83,48 @@ ADVANTAGES: dict[str, Callable[[Sequence[float]], list[float]]] = {
 }
 
 
+def tie_band(rewards: Sequence[float], width: float) -> list[float]:
+    """Rewards in order, with those that are too close to tell apart replaced by their mean.
+
+    Neighbours are joined, closest first, while two clusters of sizes m and n have means less than
+    width * sqrt(1/m + 1/n) apart: the standard error of their difference when `width` is that of one reward.
+    The order is never turned around, and the mean of the group stays. A width of 0 changes nothing.
+    """
+    clusters = [[i] for i in sorted(range(len(rewards)), key=lambda i: rewards[i])]
+    means = [rewards[i] for (i,) in clusters]
+    while width > 0 and len(clusters) > 1:
+        gaps = [
+            (means[k + 1] - means[k]) / sqrt(1 / len(clusters[k]) + 1 / len(clusters[k + 1]))
+            for k in range(len(clusters) - 1)
+        ]
+        closest = min(range(len(gaps)), key=lambda k: gaps[k])
+        if gaps[closest] >= width:
+            break
+        clusters[closest] += clusters.pop(closest + 1)
+        means.pop(closest + 1)
+        means[closest] = fmean(rewards[i] for i in clusters[closest])
+    banded = [0.0] * len(rewards)
+    for cluster, mean in zip(clusters, means, strict=True):
+        for i in cluster:
+            banded[i] = mean
+    return banded
+
+
 def advantages(
-    rewards: Sequence[float | None], *, reliability: float = 1.0, kind: str = "floored"
+    rewards: Sequence[float | None],
+    *,
+    reliability: float = 1.0,
+    kind: str = "floored",
+    noise: float = 0.0,
 ) -> list[float | None]:
     """One advantage per member of a group; None stays None (unscored, excluded, not zero).
 
     `reliability` (0..1) is how much of the spread is not judge noise; it is applied here and
-    nowhere else.
+    nowhere else. `noise` is the standard error of one reward; above 0, rewards within it are tied first
+    (`tie_band`).
     """
     scored = [r for r in rewards if r is not None]
     if not scored:
         return [None] * len(rewards)
-    values = iter(ADVANTAGES[kind](scored))
+    values = iter(ADVANTAGES[kind](tie_band(scored, noise)))
     return [None if r is None else reliability * next(values) for r in rewards]
