@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import functools
-import hashlib
 from collections.abc import Sequence
-from importlib import resources
 from typing import Any
 
 from groundrule.data.messages import Message
 from groundrule.rewards.attempt import Attempt
+from groundrule.rewards.prompt_files import prompt_text
+from groundrule.rewards.prompt_files import prompt_version as version_of
 from groundrule.rewards.transcript import render
 
 DEFAULT_RUBRIC = """\
-- A trajectory that does what the system prompt asks ranks above one that does not, whichever is better
-  written.
-- Statements that the given material (documents, tool results, the conversation) does not support
-  count against a trajectory; where the system prompt says to rely on that material they count heavily.
-- A trajectory that reaches what the user wanted ranks above one that stops short; among those
-  that reach it, fewer detours are slightly better."""
+- Statements that the given material (documents, tool results, the conversation) does not support count
+  against a trajectory, heavily where the SPEC says to rely on that material.
+- Reaching what the user wanted ranks above stopping short; among those that reach it, fewer detours are
+  slightly better."""
 
 RESPONSE_FORMAT: dict[str, Any] = {
     "type": "json_schema",
@@ -49,35 +46,32 @@ RESPONSE_FORMAT: dict[str, Any] = {
 }
 
 
-@functools.cache
-def _template() -> str:
-    return resources.files("groundrule.rewards").joinpath("prompts", "ruler.md").read_text("utf-8")
-
-
-@functools.cache
 def prompt_version() -> str:
     """Changes with every change of the instructions; part of each cache key."""
-    return hashlib.sha256(_template().encode("utf-8")).hexdigest()[:16]
+    return version_of("ruler.md")
+
+
+def instructions(rubric: str) -> str:
+    """What the judge is told before it sees anything of the group."""
+    return prompt_text("ruler.md").replace("{rubric}", rubric.strip())
 
 
 def judge_messages(
     attempts: Sequence[Attempt], *, rubric: str, seed: int, show_images: bool = False
 ) -> list[Message]:
     """The two messages that put the attempts, in the order given, before a judge."""
-    transcript = render(attempts, seed=seed, show_images=show_images)
-    code = transcript.code
-    opening = f"The boundary code is {code}: only lines that begin with <<<{code} are boundaries."
-    closing = (
-        f"Grade the trajectories 1 to {len(attempts)} by the SPEC. Answer with the JSON object described in "
-        f"your instructions, with {len(attempts)} entries."
-    )
+    count = len(attempts)
+    closing = f"Grade trajectories 1 to {count} by the SPEC: one JSON object with {count} entries."
     return [
-        {"role": "system", "content": _template().replace("{rubric}", rubric.strip()).strip()},
-        {"role": "user", "content": _framed(opening, transcript.content, closing)},
+        {"role": "system", "content": instructions(rubric)},
+        {"role": "user", "content": framed(attempts, closing, seed=seed, show_images=show_images)},
     ]
 
 
-def _framed(opening: str, content: str | list[dict[str, Any]], closing: str) -> Any:
-    if isinstance(content, str):
-        return f"{opening}\n\n{content}\n\n{closing}"
-    return [{"type": "text", "text": opening}, *content, {"type": "text", "text": closing}]
+def framed(attempts: Sequence[Attempt], closing: str, *, seed: int, show_images: bool = False) -> Any:
+    """The content of a judge's user message: the boundary code, the attempts as evidence, what to do now."""
+    transcript = render(attempts, seed=seed, show_images=show_images)
+    opening = f"Boundary code: {transcript.code}"
+    if isinstance(transcript.content, str):
+        return f"{opening}\n\n{transcript.content}\n\n{closing}"
+    return [{"type": "text", "text": opening}, *transcript.content, {"type": "text", "text": closing}]

@@ -2,17 +2,17 @@
 
 Every boundary is a line `<<<CODE NAME>>>` where CODE is made from the seed and the content it encloses.
 No text can hold a code that depends on that text, and three brackets in a row never survive in text, so
-nothing an agent or a tool writes can close its block or open another.
+nothing an agent or a tool writes can close its block or open another. A section ends where the next
+boundary stands; only a trajectory and what is nested in it are closed by a line of their own.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
-import hashlib
 import json
+import os
+import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any
 
 from groundrule._util.seed import derive
@@ -25,13 +25,19 @@ from groundrule.rewards.attempt import (
     shared_system_len,
     turn_key,
 )
-from groundrule.rewards.neutral import neutral, neutral_line
+from groundrule.rewards.elision import Shortened, first_text, is_elided
+from groundrule.rewards.page import Page, name_of, quoted
 
 _ROLES = {"assistant": "AGENT", "user": "USER", "system": "SYSTEM", "developer": "SYSTEM"}
 _CUTS = {
     "length": "CUT OFF: this reply reached its length limit",
     "content_filter": "CUT OFF: a content filter stopped this reply",
 }
+_CODE_LETTERS = 6
+_LEAST_OPENING = 200
+"""Characters; to show less than that once is not worth the boundary lines."""
+_LAST_WORD = 80
+"""A shared opening is cut back to the end of a line or word if one ends within so many characters."""
 
 
 @dataclass(frozen=True)
@@ -43,171 +49,199 @@ class Transcript:
     """What marks the true boundaries of this transcript."""
     prefix_len: int
     """How many opening messages were shown once for all."""
+    opening: str = ""
+    """The text shown once with which the first differing message of all attempts begins."""
 
 
 def render(attempts: Sequence[Attempt], *, seed: int = 0, show_images: bool = False) -> Transcript:
     """The attempts as evidence, numbered from 1 in the order given."""
     system_len = shared_system_len(attempts)
     prefix_len = max(common_prefix_len([a.turns for a in attempts]), system_len)
-    page = _Page(code=boundary_code(attempts, system_len, seed), show_images=show_images)
-    _write_spec(page, attempts, system_len)
-    tools = [attempt.tools for attempt in attempts]
-    same_tools = all(turn_key(t) == turn_key(tools[0]) for t in tools)
-    if same_tools and tools and tools[0]:
-        _write_tools(page, tools[0])
-    if prefix_len > system_len:
-        page.mark("SHARED BEGINNING OF ALL TRAJECTORIES")
+    opening = shared_opening(attempts, prefix_len)
+    page = Page(code=boundary_code(attempts, system_len, seed), show_images=show_images)
+    page.mark("SPEC")
+    page.text(_spec(attempts, system_len))
+    same_tools = all(turn_key(attempt.tools) == turn_key(attempts[0].tools) for attempt in attempts)
+    if same_tools and attempts:
+        _write_tools(page, attempts[0].tools)
+    if prefix_len > system_len or opening:
+        page.mark("SHARED BEGINNING")
         _write_turns(page, attempts[0].turns[system_len:prefix_len])
-        page.mark("END SHARED BEGINNING")
+    if opening:
+        page.mark(f"{_heading(attempts[0].turns[prefix_len])}: so the next message of all trajectories begins")
+        page.text(opening)
     for number, attempt in enumerate(attempts, start=1):
         page.mark(f"TRAJECTORY {number}")
-        if attempt.tools and not same_tools:
+        if not same_tools:
             _write_tools(page, attempt.tools)
-        for index, history in enumerate(attempt.histories, start=1):
-            page.mark(f"FURTHER CONVERSATION {index} OF TRAJECTORY {number}")
-            _write_turns(page, history)
-            page.mark(f"END FURTHER CONVERSATION {index}")
-        _write_turns(page, attempt.turns[prefix_len:])
-        if len(attempt.turns) == prefix_len:
-            page.mark("ENDS HERE: nothing follows the shared beginning")
-        page.mark(f"END TRAJECTORY {number}")
-    return Transcript(content=page.content(), code=page.code, prefix_len=prefix_len)
+        _write_histories(page, attempt)
+        _write_own_turns(page, attempt.turns[prefix_len:], opening)
+        page.mark("END")
+    return Transcript(page.content(), page.code, prefix_len, opening)
+
+
+def shared_opening(attempts: Sequence[Attempt], prefix_len: int) -> str:
+    """What the first differing messages of all attempts have in common at their beginning.
+
+    It ends with a line or a word where one is near, never inside a combined character. "" where it is
+    short, or where the messages are not of one kind.
+    """
+    firsts = [attempt.turns[prefix_len] for attempt in attempts if len(attempt.turns) > prefix_len]
+    texts = [text for turn in firsts if (text := first_text(turn["content"])) is not None]
+    alike = len({_heading(turn) for turn in firsts}) == 1 and not any(turn.get("reasoning") for turn in firsts)
+    if len(attempts) < 2 or len(texts) < len(attempts) or not alike:
+        return ""
+    shared = os.path.commonprefix(texts)
+    opening = shared[: _end_of_word(shared, [text[len(shared) :] for text in texts])]
+    return opening if len(opening) >= _LEAST_OPENING else ""
 
 
 def boundary_code(attempts: Sequence[Attempt], system_len: int, seed: int) -> str:
-    """Twelve hex digits that no text here contains.
+    """Six letters that no text here contains; letters cost a judge's tokenizer half of what hex digits do.
 
     The shared system prompt does not enter, so that another system prompt changes the spec section of a
     prompt and nothing else.
     """
-    whole = turn_key([[a.turns, a.histories, a.tools] for a in attempts])
+    whole = turn_key([[a.turns, a.histories, a.tools] for a in attempts]).casefold()
     evidence = [evidence_key(attempt, system_len) for attempt in attempts]
     for draw in range(1_000):
-        code = f"{derive('boundary', seed, evidence, draw):016x}"[-12:]
+        number, code = derive("boundary", seed, evidence, draw), ""
+        for _ in range(_CODE_LETTERS):
+            number, letter = divmod(number, 26)
+            code += chr(ord("a") + letter)
         if code not in whole:
             return code
     raise AssertionError("unreachable: a thousand derived codes all occur in one text")
 
 
-def _write_spec(page: _Page, attempts: Sequence[Attempt], system_len: int) -> None:
-    page.mark("SPEC: the system prompt of the agent, which is the criterion")
+def rendered_turns(turns: Sequence[Turn]) -> str:
+    """Turns as they stand in a transcript, for measuring their length."""
+    page = Page(code="x" * _CODE_LETTERS)
+    _write_turns(page, turns)
+    return str(page.content())
+
+
+def _spec(attempts: Sequence[Attempt], system_len: int) -> str:
     if system_len:
-        page.text("\n\n".join(text_of(turn["content"]) for turn in attempts[0].turns[:system_len]))
-    elif any(attempt.system for attempt in attempts):
-        page.text(
+        return "\n\n".join(text_of(turn["content"]) for turn in attempts[0].turns[:system_len])
+    if any(attempt.system for attempt in attempts):
+        return (
             "(The trajectories were given different system prompts. Each block below opens with its own "
             "SYSTEM message: grade that trajectory by it.)"
         )
-    else:
-        page.text("(The agent had no system prompt. Grade by what the user asked for.)")
-    page.mark("END SPEC")
+    return "(The agent had no system prompt. Grade by what the user asked for.)"
 
 
-def _write_tools(page: _Page, tools: Tools) -> None:
-    page.mark("TOOLS the agent could call")
-    for tool in tools:
-        page.text(json.dumps(tool.get("function", tool), ensure_ascii=False))
-    page.mark("END TOOLS")
+def _write_tools(page: Page, tools: Tools | None) -> None:
+    if tools:
+        page.mark("TOOLS")
+        for tool in tools:
+            page.text(json.dumps(tool.get("function", tool), ensure_ascii=False))
 
 
-def _write_turns(page: _Page, turns: Sequence[Turn]) -> None:
+def _write_histories(page: Page, attempt: Attempt) -> None:
+    for index, history in enumerate(attempt.histories, start=1):
+        page.mark(f"FURTHER CONVERSATION {index}")
+        _write_turns(page, history)
+        page.mark(f"END FURTHER CONVERSATION {index}")
+
+
+def _write_own_turns(page: Page, turns: Sequence[Turn], opening: str) -> None:
+    """The turns of one attempt, the first without the opening that was shown before."""
+    if opening:
+        first = {**turns[0], "content": _without(opening, turns[0]["content"])}
+        page.mark(f"{_heading(first)} continued")
+        _write_body(page, first)
+        turns = turns[1:]
+        if not (turns or first["content"] or first["calls"] or first.get("refusal")):
+            page.mark("ENDS HERE: nothing follows the shared beginning")
+    elif not turns:
+        page.mark("ENDS HERE: nothing follows the shared beginning")
+    _write_turns(page, turns)
+
+
+def _write_turns(page: Page, turns: Sequence[Turn]) -> None:
     for turn in turns:
-        page.mark(_heading(turn))
-        if turn.get("reasoning"):
-            page.mark("REASONING of the agent, not shown to the user")
-            page.text(turn["reasoning"])
-            page.mark("END REASONING")
-        _write_content(page, turn["content"])
-        if turn.get("refusal"):
-            page.mark("REFUSED")
-            page.text(turn["refusal"])
-        for call in turn["calls"]:
-            page.mark(f"CALL {call['name']}({_arguments(call['arguments'])}) #{call['number']}")
-        if not (turn["content"] or turn["calls"] or turn.get("refusal")):
+        if is_elided(turn):
+            page.elision(turn["content"])
+            continue
+        said = turn["content"] or turn.get("refusal") or turn.get("reasoning")
+        if said or turn.get("name") or not turn["calls"]:
+            page.mark(_heading(turn))
+        _write_body(page, turn)
+        if not (said or turn["calls"]):
             page.mark("EMPTY: no text")
-        if turn.get("cut"):
-            page.mark(_CUTS[turn["cut"]])
+
+
+def _write_body(page: Page, turn: Turn) -> None:
+    if turn.get("reasoning"):
+        page.mark("REASONING, not shown to the user")
+        page.text(turn["reasoning"])
+        page.mark("END REASONING")
+    _write_content(page, turn["content"])
+    if turn.get("refusal"):
+        page.mark("REFUSED")
+        page.text(turn["refusal"])
+    for call in turn["calls"]:
+        arguments = call["arguments"]
+        is_text = isinstance(arguments, str) and arguments
+        page.mark(f"CALL {name_of(call['name'])}#{call['number']}{', with no JSON object' if is_text else ''}")
+        page.text(arguments_text(arguments))
+    if turn.get("cut"):
+        page.mark(_CUTS[turn["cut"]])
+
+
+def arguments_text(arguments: Any) -> str | Shortened:
+    """The arguments of a call as they are shown; "" where there are none."""
+    if isinstance(arguments, str | Shortened):
+        return arguments
+    return "" if arguments is None else json.dumps(arguments, ensure_ascii=False)
+
+
+def _write_content(page: Page, content: Any) -> None:
+    if isinstance(content, str | Shortened):
+        page.text(content)
+        return
+    for part in content if isinstance(content, list) else [content] if content else []:
+        kind = part.get("type") if isinstance(part, dict) else None
+        if kind in ("image_url", "input_image"):
+            page.image(part)
+        elif text := text_of([part]):
+            page.text(text)
+        elif kind != "refusal":
+            page.file(part)
 
 
 def _heading(turn: Turn) -> str:
     if turn["role"] == "tool":
-        return f"RESULT {turn['name']}#{turn['answers'] or '?'}"
-    role = _ROLES.get(turn["role"], str(turn["role"]).upper())
-    return f"{role} {turn['name']}" if turn.get("name") else role
+        return f"RESULT {name_of(turn['name'])}#{turn['answers'] or '?'}"
+    # An unknown role is quoted: as a bare word it could name a section of ours.
+    role = _ROLES.get(turn["role"]) or f"ROLE {quoted(turn['role'])}"
+    return f"{role} {quoted(turn['name'])}" if turn.get("name") else role
 
 
-def _arguments(arguments: Any) -> str:
-    if isinstance(arguments, str):
-        return f"{arguments} [not a JSON object]" if arguments else ""
-    return "" if arguments is None else json.dumps(arguments, ensure_ascii=False)
+def _without(opening: str, content: Any) -> Any:
+    if isinstance(content, Shortened):
+        return replace(content, head=content.head[len(opening) :])
+    return content[len(opening) :]
 
 
-def _write_content(page: _Page, content: Any) -> None:
-    if isinstance(content, list):
-        for part in content:
-            kind = str(part.get("type") or "part") if isinstance(part, dict) else "part"
-            if kind in ("image_url", "input_image"):
-                page.image(part)
-            elif text := text_of([part]):
-                page.text(text)
-            elif kind != "refusal":
-                data = json.dumps(part, sort_keys=True, default=str)
-                page.mark(f"{kind.upper()} {len(data)} characters sha256:{_short_hash(data.encode())}")
-    elif content:
-        page.text(text_of(content))
+def _end_of_word(shared: str, rests: Sequence[str]) -> int:
+    """Where to cut a shared text that goes on differently."""
+    if all(not rest or rest[0].isspace() for rest in rests):
+        return len(shared)
+    for end in (shared.rfind("\n") + 1, max(shared.rfind(" "), shared.rfind("\n")) + 1):
+        if len(shared) - end <= _LAST_WORD:
+            return end
+    end = len(shared)
+    following = [rest[0] for rest in rests if rest]
+    while end and (_joins(shared[end - 1 : end], before=False) or any(_joins(c) for c in following)):
+        end -= 1
+        following = [shared[end]]
+    return end
 
 
-@dataclass
-class _Page:
-    """The lines and images written so far."""
-
-    code: str
-    show_images: bool
-    images: int = 0
-    _parts: list[str | dict[str, Any]] = field(default_factory=list)
-
-    def mark(self, name: str) -> None:
-        self._parts.append(f"<<<{self.code} {neutral_line(name)}>>>")
-
-    def text(self, text: str) -> None:
-        self._parts.append(neutral(text))
-
-    def image(self, part: dict[str, Any]) -> None:
-        self.images += 1
-        source = part.get("image_url")
-        url = source.get("url", "") if isinstance(source, dict) else str(source or "")
-        self.mark(f"IMAGE {self.images}: {_describe_image(url)}")
-        if self.show_images:
-            detail = {"detail": source["detail"]} if isinstance(source, dict) and source.get("detail") else {}
-            self._parts.append({"type": "image_url", "image_url": {"url": url, **detail}})
-
-    def content(self) -> str | list[dict[str, Any]]:
-        """One text, or parts in the order written where there are images."""
-        if all(isinstance(part, str) for part in self._parts):
-            return "\n".join(str(part) for part in self._parts)
-        merged: list[dict[str, Any]] = []
-        for part in self._parts:
-            if isinstance(part, dict):
-                merged.append(part)
-            elif merged and merged[-1]["type"] == "text":
-                merged[-1]["text"] += "\n" + part
-            else:
-                merged.append({"type": "text", "text": part})
-        return merged
-
-
-def _describe_image(url: str) -> str:
-    """Type, size and hash of an embedded image; the address of a linked one."""
-    if not url.startswith("data:"):
-        return f"at {url[:200]}"
-    header, _, data = url.partition(",")
-    try:
-        raw = base64.b64decode(data, validate=False)
-    except (binascii.Error, ValueError):
-        raw = data.encode("utf-8", "replace")
-    kind = header.removeprefix("data:").partition(";")[0] or "unknown type"
-    return f"{kind} {len(raw)} bytes sha256:{_short_hash(raw)}"
-
-
-def _short_hash(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()[:16]
+def _joins(character: str, *, before: bool = True) -> bool:
+    """True for what belongs to the character before it; with `before=False` for what joins two."""
+    category = unicodedata.category(character)
+    return category == "Cf" or (before and category in ("Mn", "Mc", "Me", "Sk"))
