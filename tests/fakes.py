@@ -133,7 +133,7 @@ class KeywordJudge:
     def __call__(self, request: Any) -> dict[str, Any]:
         self.calls += 1
         prompt = prompt_of(request)
-        shown = sorted(self.worth, key=prompt.index)
+        shown = sorted((answer for answer in self.worth if answer in prompt), key=prompt.index)
         return {
             "scores": [
                 {"trajectory_id": str(number), "explanation": f"on {answer}", "score": self.worth[answer]}

@@ -15,7 +15,7 @@ from groundrule.data import ChatReply, History, Score, Trajectory, TrajectoryGro
 from groundrule.errors import BudgetError, ConfigError, JudgeError, JudgeReplyError, LlmError
 from groundrule.llm import Budget, Ledger, ReplyCache, ScriptedClient, register_prefix, registry, use_ledger
 from groundrule.rewards import Ruler, ruler, ruler_score_group
-from groundrule.rewards.ruler import NOTHING_TO_COMPARE, _said
+from groundrule.rewards.compare import NOTHING_TO_COMPARE, _said
 
 FOUR = {"faithful": 0.98, "hallucinated": 0.2, "ignores it": 0.05, "verbose": 0.96}
 
@@ -118,10 +118,10 @@ async def test_a_second_scoring_keeps_the_first_independent_reward():
 
 async def test_a_reward_of_ones_own_can_be_added_to_the_judges():
     judged = await ruler_score_group(
-        group_of("ab", "abcd"), ScriptedClient(KeywordJudge({"ab": 0.5, "abcd": 0.25}))
+        group_of("yes!", "vwxyz"), ScriptedClient(KeywordJudge({"yes!": 0.5, "vwxyz": 0.25}))
     )
     for member in judged.trajectories:
-        member.reward += 1.0 if len(member.messages()[-1]["content"]) < 3 else 0.0
+        member.reward += 1.0 if len(member.messages()[-1]["content"]) < 5 else 0.0
     assert judged.rewards == [1.5, 0.25]
 
 
@@ -317,12 +317,14 @@ async def test_different_system_prompts_are_scored_with_a_warning(caplog):
     assert "different system prompts" in caplog.text
 
 
-async def test_more_than_eight_are_judged_in_one_call():
+async def test_more_than_eight_are_judged_in_chunks_and_keep_their_order():
     worth = {f"answer-{letter}": index / 10 for index, letter in enumerate("abcdefghij")}
     client = ScriptedClient(KeywordJudge(worth))
     judged = await ruler_score_group(group_of(*worth), client)
-    assert judged.rewards == list(worth.values())
-    assert len(client.requests) == 1
+    assert len(client.requests) == 4  # Two chunks, twice.
+    rewards = [r for r in judged.rewards if r is not None]
+    assert rewards == sorted(rewards)
+    assert len(set(rewards)) == 10
 
 
 async def test_histories_and_tools_reach_the_judge():

@@ -11,6 +11,8 @@ from typing import Any
 from groundrule.errors import ConfigError, RunError
 
 _MAY_GROW = ("steps", "train.steps")
+_MAY_CHANGE = "judge.budget."
+"""What may be spent decides how far a run gets, not which run it is."""
 
 
 def plain(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -35,12 +37,13 @@ def check_config(folder: Path, old: dict[str, Any], new: dict[str, Any]) -> None
     """Refuse a configuration that would make the resumed run another one."""
     before, after = dict(_flat(old)), dict(_flat(new))
     names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
-    differing = [name for name in names if not _grows(name, before.get(name), after.get(name))]
+    differing = [name for name in names if not _is_allowed(name, before.get(name), after.get(name))]
     if differing:
         shown = "; ".join(f"{n} was {before.get(n)!r} and is {after.get(n)!r}" for n in differing)
         raise RunError(
             f"{folder} holds a run with another configuration: {shown}. Resuming needs the same "
-            "configuration (only the number of steps may grow): change it back, or use another folder."
+            "configuration (only the number of steps may grow, and judge.budget may change): change it back, "
+            "or use another folder."
         )
 
 
@@ -52,5 +55,7 @@ def _flat(record: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, An
             yield prefix + name, value
 
 
-def _grows(name: str, old: Any, new: Any) -> bool:
+def _is_allowed(name: str, old: Any, new: Any) -> bool:
+    if name.startswith(_MAY_CHANGE):
+        return True
     return name in _MAY_GROW and isinstance(old, int) and isinstance(new, int) and new > old

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -35,3 +36,16 @@ class Score(BaseModel):
     def none(cls, reason: str, **more: Any) -> Score:
         """No score, because of `reason`."""
         return cls(value=None, reason=reason, **more)
+
+
+class Scores(list[Score]):
+    """One score per member, in group order, with what the scorer knows of the group as a whole.
+
+    `metrics` become metrics of the group: `judge_reliability` (0..1, how much of the spread is not judge
+    noise) and `judge_noise` (standard error of a score) reach the advantages; names that begin with
+    `judge/` are for the reader.
+    """
+
+    def __init__(self, scores: Iterable[Score] = (), *, metrics: Mapping[str, float] | None = None) -> None:
+        super().__init__(scores)
+        self.metrics = dict(metrics or {})

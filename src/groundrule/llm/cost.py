@@ -17,11 +17,13 @@ from contextvars import ContextVar
 from dataclasses import asdict, dataclass
 from importlib import resources
 from pathlib import Path
+from typing import TypeVar
 
 from groundrule._util import jsonl
 from groundrule.data.protocols import Usage
 from groundrule.errors import BudgetError, ConfigError
 
+N = TypeVar("N", int, float)
 logger = logging.getLogger(__name__)
 
 _SNAPSHOT = re.compile(r"-\d{4}-\d{2}-\d{2}$")
@@ -83,6 +85,11 @@ class Total:
     failed_calls: int = 0
 
     @property
+    def tokens(self) -> int:
+        """Sent and received."""
+        return self.prompt_tokens + self.completion_tokens
+
+    @property
     def cost_usd(self) -> float | None:
         """None as soon as one call has no known price."""
         return None if self.unpriced_calls else self.known_cost_usd
@@ -126,7 +133,8 @@ class Budget:
 class Ledger:
     """Records calls. Safe to use from several threads.
 
-    With `path` every call is also appended there as a JSON line.
+    With `path` every call is also appended there as a JSON line. A ledger with a `parent`, such as that of
+    one step of a run, passes every call on, and the parent's budget holds too.
     """
 
     def __init__(
@@ -135,7 +143,9 @@ class Ledger:
         budget: Budget | None = None,
         path: str | Path | None = None,
         prices: Mapping[str, Price] | None = None,
+        parent: Ledger | None = None,
     ) -> None:
+        self.parent = parent
         self.budget = budget or Budget()
         self.path = None if path is None else Path(path)
         self._prices = {**known_prices(), **(prices or {})}
@@ -145,15 +155,32 @@ class Ledger:
         self._warned_unpriced = False
         self._lock = threading.Lock()
 
+    @classmethod
+    def reopened(cls, path: str | Path, *, budget: Budget | None = None) -> Ledger:
+        """A ledger that goes on with its file: what was spent before counts."""
+        ledger = cls(budget=budget)
+        if Path(path).exists():
+            for _, line in jsonl.read(path):
+                call = Call(**line)
+                ledger.record(call)
+                ledger._started += not call.cached
+        ledger.path = Path(path)
+        return ledger
+
+    def __str__(self) -> str:
+        limits = [f"{name} {value:g}" for name, value in asdict(self.budget).items() if value is not None]
+        return f"{self.total()}; limits: {', '.join(limits) or 'none'}"
+
     def price_of(self, model: str) -> Price | None:
         """The price of `provider/model`, also under a dated snapshot name; None when unknown."""
-        return self._prices.get(model) or self._prices.get(_SNAPSHOT.sub("", model))
+        own = self._prices.get(model) or self._prices.get(_SNAPSHOT.sub("", model))
+        return own or (self.parent.price_of(model) if self.parent else None)
 
     def start(self) -> None:
         """Take one call out of the budget, or raise `BudgetError` before anything is sent."""
         with self._lock:
             spent, limit = self._total, self.budget
-            tokens = spent.prompt_tokens + spent.completion_tokens
+            tokens = spent.tokens
             if limit.calls is not None and self._started >= limit.calls:
                 raise BudgetError(f"the budget of {limit.calls} calls is used up; raise Budget(calls=...)")
             if limit.tokens is not None and tokens >= limit.tokens:
@@ -164,10 +191,24 @@ class Ledger:
                 raise BudgetError(
                     f"${spent.known_cost_usd:.4f} of the budget of ${limit.usd:g} are spent; raise it"
                 )
+            if self.parent is not None:
+                self.parent.start()
             self._started += 1
+
+    def left(self) -> Budget:
+        """What the budget still allows, the parent's included."""
+        with self._lock:
+            spent, limit = self._total, self.budget
+            usd = None if limit.usd is None else max(0.0, limit.usd - spent.known_cost_usd)
+            tokens = None if limit.tokens is None else max(0, limit.tokens - spent.tokens)
+            calls = None if limit.calls is None else max(0, limit.calls - self._started)
+        above = self.parent.left() if self.parent else Budget()
+        return Budget(_least(usd, above.usd), _least(tokens, above.tokens), _least(calls, above.calls))
 
     def record(self, call: Call) -> None:
         """Add a finished call."""
+        if self.parent is not None:
+            self.parent.record(call)
         with self._lock:
             self._total = self._total.plus(call)
             self._totals[call.purpose] = self._totals.get(call.purpose, Total()).plus(call)
@@ -194,6 +235,12 @@ class Ledger:
         """The sums per purpose."""
         with self._lock:
             return dict(self._totals)
+
+
+def _least(own: N | None, above: N | None) -> N | None:
+    if own is None or above is None:
+        return above if own is None else own
+    return min(own, above)
 
 
 _process_ledger = Ledger()

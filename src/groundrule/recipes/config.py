@@ -5,9 +5,9 @@ from __future__ import annotations
 import difflib
 import tomllib
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from groundrule.algorithms.advantages import ADVANTAGES
 from groundrule.backends import BACKENDS
@@ -53,6 +53,38 @@ class PolicyConfig(Section):
     """Sample from the most likely tokens that hold this share of the probability."""
 
 
+class JurorConfig(Section):
+    """[[judge.jury]]: one more judge."""
+
+    model: str
+    """By name, as in `[judge]`."""
+    name: str | None = None
+    """What it is called in the metrics; None: as the model."""
+    params: dict[str, Any] = Field(default_factory=dict)
+    """Passed to this judge."""
+    weight: float = Field(default=1.0, gt=0)
+    """Against the other judges; `[judge]` itself has 1."""
+    role: Literal["score", "holdout", "tiebreak", "reserve"] = "score"
+    """`holdout`: logged, never trained on. `tiebreak`: asked where reliability is low. `reserve`: where one fails."""
+
+
+class BudgetConfig(Section):
+    """[judge.budget]: hard limits. Before a step is cut, its judging gets cheaper, which is reported."""
+
+    usd_per_step: float | None = Field(default=None, gt=0)
+    """US dollars; judges of unknown price are not covered."""
+    usd_per_run: float | None = Field(default=None, gt=0)
+    """The same for the whole run, resumed or not."""
+    tokens_per_step: int | None = Field(default=None, ge=1)
+    """Sent and received."""
+    tokens_per_run: int | None = Field(default=None, ge=1)
+    """The same for the whole run."""
+    calls_per_step: int | None = Field(default=None, ge=1)
+    """Calls that are sent; answers from the cache are free."""
+    calls_per_run: int | None = Field(default=None, ge=1)
+    """The same for the whole run."""
+
+
 class JudgeConfig(Section):
     """[judge]: who gives the rewards."""
 
@@ -64,8 +96,30 @@ class JudgeConfig(Section):
     """Text that is added to the system prompt as the criterion; None: the default rubric."""
     fallback: list[str] = Field(default_factory=list)
     """Judges to ask in turn when the first gives no usable scores."""
-    passes: int = Field(default=1, ge=1)
-    """How often the judge reads a group, each time in another order; the scores are averaged."""
+    jury: list[JurorConfig] = Field(default_factory=list)
+    """[[judge.jury]]: further judges beside `model`."""
+    checklist: str | None = None
+    """A file of criteria that are judged one by one, or "auto": made from the system prompt by the judge."""
+    passes: int = Field(default=2, ge=1)
+    """How often a judge that reads is asked about a group, each time in another order."""
+    max_passes: int | None = Field(default=4, ge=1)
+    """Pairs of passes are added up to so many while the reliability is below `min_reliability`."""
+    min_reliability: float = Field(default=0.6, ge=0, le=1)
+    """Reliability (intraclass correlation over passes) that is enough."""
+    canary_rate: float = Field(default=0.02, ge=0, le=1)
+    """Share of calls with an answer that is known to be bad; it must come out lowest."""
+    twin_rate: float = Field(default=0.02, ge=0, le=1)
+    """Share of calls with an exact copy of one answer; both should get the same score."""
+    context_tokens: int | None = Field(default=None, ge=1)
+    """What fits into the judge; None: what is known of its model."""
+    budget: BudgetConfig = BudgetConfig()
+    """[judge.budget]: what judging may cost."""
+
+    @model_validator(mode="after")
+    def _passes_in_order(self) -> JudgeConfig:
+        if self.max_passes is not None and self.max_passes < self.passes:
+            raise ValueError(f"max_passes is {self.max_passes}, below passes = {self.passes}")
+        return self
 
 
 class TrainSection(Section):
@@ -81,6 +135,8 @@ class TrainSection(Section):
     """Of AdamW on the adapter; constant."""
     advantage: Literal[*tuple(ADVANTAGES)] = "floored"  # type: ignore[valid-type]
     """How a group's rewards become pushes; see `algorithms.advantages`."""
+    tie_band: float = Field(default=0.0, ge=0)
+    """Rewards closer than so many standard errors of the judge are tied; 0: never."""
     kl_coef: float = Field(default=0.0, ge=0)
     """Weight of the KL term to the base model."""
     lora_rank: int = Field(default=16, ge=1)
@@ -166,10 +222,18 @@ def _say(error: ValidationError) -> str:
     name = ".".join(place)
     if fault["type"] != "extra_forbidden":
         return f"{name} is {fault['input']!r}: {fault['msg']}"
-    known: list[str] = list(TrainingConfig.model_fields)
-    if len(place) > 1 and place[0] in TrainingConfig.model_fields:
-        section = TrainingConfig.model_fields[place[0]].annotation
-        known = list(getattr(section, "model_fields", {}))
+    known = _known_at(place[:-1])
     near = difflib.get_close_matches(place[-1], known, n=1, cutoff=0.4)
     hint = f"did you mean {near[0]!r}?" if near else f"known here: {', '.join(known)}"
     return f"unknown key {name!r}; {hint}"
+
+
+def _known_at(place: list[str]) -> list[str]:
+    """The keys of the section at this place; those of the last section that has a name of its own."""
+    section: Any = TrainingConfig
+    for name in place:
+        fields = getattr(section, "model_fields", {})
+        if name in fields:
+            inner = fields[name].annotation
+            section = next((a for a in get_args(inner) if hasattr(a, "model_fields")), inner)
+    return list(section.model_fields)

@@ -16,7 +16,8 @@ from groundrule.data.scenario import Scenario
 from groundrule.data.score import Score
 from groundrule.recipes.config import TrainingConfig, parse_config
 from groundrule.recipes.evaluate import group_of_texts
-from groundrule.recipes.train_rl import judge_of, train_rl
+from groundrule.recipes.judging import judge_of
+from groundrule.recipes.train_rl import train_rl
 from groundrule.rollouts.scenarios import load_scenarios
 
 NUMBERS = "demo.json"

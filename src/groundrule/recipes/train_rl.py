@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
@@ -22,15 +22,25 @@ from groundrule.data.protocols import Rollout, Scorer
 from groundrule.data.records import write_groups
 from groundrule.data.runs import Run
 from groundrule.data.scenario import Scenario
+from groundrule.data.score import Score
 from groundrule.data.trajectory import Trajectory
 from groundrule.errors import ConfigError, GatherError, TrainingError
 from groundrule.llm.cost import Ledger, current_ledger, use_ledger
 from groundrule.models.lora import LoraSettings
 from groundrule.recipes.config import TrainingConfig
 from groundrule.recipes.evaluate import Evaluator, scenario_metadata, scores_or_reasons, summary_line
-from groundrule.rewards import DEFAULT_RUBRIC, Ruler
+from groundrule.recipes.judging import (
+    degraded_line,
+    estimate,
+    judge_metrics,
+    judge_of,
+    purchase_for_step,
+    run_budget,
+    step_budget,
+)
 from groundrule.rewards.apply import apply_scores
-from groundrule.rewards.judges import judge_chain
+from groundrule.rewards.economy import LEFT_OUT, CallCost
+from groundrule.rewards.jury import Jury
 from groundrule.rollouts.answer import AnswerOnce
 from groundrule.rollouts.gather import gather_trajectory_groups
 from groundrule.rollouts.scenarios import draw, load_scenarios
@@ -53,6 +63,8 @@ class Training:
     scenarios: list[Scenario]
     evaluator: Evaluator | None
     report: Report
+    expected: CallCost | None = None
+    """What a judge call is expected to take; None where judging is free."""
 
 
 async def train_rl(
@@ -69,7 +81,9 @@ async def train_rl(
     """
     training = await _prepare(config, rollout, scorer, report)
     try:
-        with use_ledger(Ledger(path=training.backend.run_of(training.model).costs_path)):
+        path = training.backend.run_of(training.model).costs_path
+        with use_ledger(Ledger.reopened(path, budget=run_budget(config.judge.budget))) as ledger:
+            training.expected = _announce_cost(training, ledger)
             await _train(training)
     finally:
         await training.backend.close()
@@ -82,11 +96,13 @@ async def _train(t: Training) -> None:
     for step in range(run.next_step, t.config.train.steps + 1):
         started = time.perf_counter()
         scenarios = draw(t.scenarios, step, t.config.train.groups_per_step, t.config.run.seed)
-        groups = await gather_or_note(t, run, scenarios)
-        gathered = time.perf_counter()
+        groups, judged = await judged_groups(t, run, step, scenarios)
+        gathered = time.perf_counter() - started
         result = await t.backend.train(
-            t.model, groups, metrics={"time/rollouts_and_judge_s": gathered - started, **_costs()}
+            t.model, groups, metrics={"time/rollouts_and_judge_s": gathered, **judged}
         )
+        if isinstance(t.scorer, Jury):
+            t.scorer = t.scorer.aligned_on([g for done in run.trajectory_steps() for g in run.groups(done)])
         run.prune_checkpoints(keep_last=t.config.run.keep_checkpoints, best=run.best_step("reward/mean"))
         t.report(_line(step, t.config.train.steps, result.metrics, time.perf_counter() - started))
         await _evaluate_if_due(t, run, step)
@@ -101,18 +117,37 @@ async def _evaluate_if_due(t: Training, run: Run, step: int) -> None:
     t.report(summary_line(record))
 
 
-async def gather_or_note(t: Training, run: Run, scenarios: list[Scenario]) -> list[TrajectoryGroup]:
+async def judged_groups(
+    t: Training, run: Run, step: int, scenarios: list[Scenario]
+) -> tuple[list[TrajectoryGroup], dict[str, float | None]]:
+    """The scored groups of one step, and what judging them showed and cost; within the step's budget."""
+    ledger = Ledger(budget=step_budget(t.config.judge.budget), parent=current_ledger())
+    with use_ledger(ledger):
+        bought = purchase_for_step(t.scorer, t.config, ledger, t.expected, step=step, groups=len(scenarios))
+        scorer, chosen = (bought.scorer, bought.groups) if bought else (t.scorer, range(len(scenarios)))
+        groups = await gather_or_note(t, run, scenarios, scorer, {scenarios[i].id for i in chosen})
+    degraded = bought.metrics(of=len(scenarios)) if bought else {}
+    if degraded:
+        t.report(f"step {step}: the judge's budget is short: {degraded_line(degraded)}")
+    return groups, {**judge_metrics(groups), **degraded, **_costs()}
+
+
+async def gather_or_note(
+    t: Training, run: Run, scenarios: list[Scenario], scorer: Scorer, judged: Set[str]
+) -> list[TrajectoryGroup]:
     """The groups of one step. What stops the run is kept in its folder, for `groundrule doctor`."""
     try:
-        return await gather(t, scenarios)
+        return await gather(t, scenarios, scorer, judged)
     except GatherError as error:
         finished = [group.with_members(group, exceptions=[]) for group in error.groups]
         write_groups(run.failed_path, [*finished, TrajectoryGroup(exceptions=error.exceptions)])
         raise
 
 
-async def gather(t: Training, scenarios: list[Scenario]) -> list[TrajectoryGroup]:
-    """Scored groups of one step, in scenario order; each group is judged as soon as it is complete."""
+async def gather(
+    t: Training, scenarios: list[Scenario], scorer: Scorer, judged: Set[str]
+) -> list[TrajectoryGroup]:
+    """The groups of one step, in scenario order; those of the scenarios `judged` are scored once complete."""
     size = t.config.train.group_size
     policy = t.model.policy(version=await t.model.get_step())
     faults: list[ConfigError | TrainingError] = []
@@ -120,7 +155,9 @@ async def gather(t: Training, scenarios: list[Scenario]) -> list[TrajectoryGroup
     async def judge(group: TrajectoryGroup) -> TrajectoryGroup | None:
         try:
             check_one_system_prompt(group)
-            return apply_scores(group, await scores_or_reasons(t.scorer, group), name="ruler")
+            if group.scenario_id not in judged:
+                return apply_scores(group, [Score.none(LEFT_OUT) for _ in group], name="ruler")
+            return apply_scores(group, await scores_or_reasons(scorer, group), name="ruler")
         except (ConfigError, TrainingError) as error:  # Wrong for every group: to go on would teach nothing.
             faults.append(error)
             return None
@@ -209,23 +246,11 @@ def answer_once(
     )
 
 
-def judge_of(config: TrainingConfig) -> Ruler:
-    """The judge that the configuration names. One that cannot be had is a `ConfigError` now, not after an hour."""
-    judge_chain(config.judge.model, config.judge.params or None, fallback=config.judge.fallback or None)
-    return Ruler(
-        config.judge.model,
-        config.judge.params or None,
-        config.judge.rubric or DEFAULT_RUBRIC,
-        passes=config.judge.passes,
-        seed=config.run.seed,
-        fallback=config.judge.fallback or None,
-    )
-
-
 def _trainer(config: TrainingConfig) -> TrainerSettings:
     return TrainerSettings(
         learning_rate=config.train.learning_rate,
         advantage=config.train.advantage,
+        tie_band=config.train.tie_band,
         policy_loss=PolicyLossConfig(kl_coef=config.train.kl_coef),
         epochs=config.train.epochs,
         lora=LoraSettings(rank=config.train.lora_rank, alpha=2 * config.train.lora_rank),
@@ -242,12 +267,22 @@ def _check_spec(config: TrainingConfig, scenarios: list[Scenario]) -> None:
         )
 
 
+def _announce_cost(t: Training, ledger: Ledger) -> CallCost | None:
+    """Say what judging will take, before anything is spent."""
+    left = t.config.train.steps - t.backend.run_of(t.model).step
+    expected = estimate(t.config, t.scorer, t.scenarios, ledger, steps=left)
+    if expected is None:
+        return None
+    t.report(f"judging the {left} steps to go: {expected}; {ledger}")
+    return expected.each
+
+
 def _costs() -> dict[str, float | None]:
-    """What judging has cost since this process began; None where a price is unknown."""
+    """What judging has cost in this run so far; None where a price is unknown."""
     total = current_ledger().total()
     return {
         "judge/calls_total": total.calls,
-        "judge/tokens_total": total.prompt_tokens + total.completion_tokens,
+        "judge/tokens_total": total.tokens,
         "judge/cost_usd_total": total.cost_usd,
     }
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from groundrule.data.group import TrajectoryGroup
-from groundrule.data.score import Score
+from groundrule.data.score import Score, Scores
 from groundrule.data.trajectory import Trajectory
+
+_OF_THE_GROUP = ("judge_", "judge/")
 
 
 def apply_scores(group: TrajectoryGroup, scores: Sequence[Score], *, name: str) -> TrajectoryGroup:
@@ -15,12 +17,14 @@ def apply_scores(group: TrajectoryGroup, scores: Sequence[Score], *, name: str) 
     Everything else survives. The reward from before the first scoring stays in
     `metrics["independent_reward"]`, the score goes to `metrics["<name>_score"]`, its parts beside it, and
     the explanation into the logs. A member without a score keeps its reward and gets the reason in
-    `unscored`, which every reader of rewards respects.
+    `unscored`, which every reader of rewards respects. What `Scores` say of the whole group becomes its
+    metrics, in place of what an earlier scoring said.
     """
     if len(scores) != len(group):
         raise ValueError(f"{name} gave {len(scores)} scores for a group of {len(group)} trajectories")
     members = [_scored(member, score, name) for member, score in zip(group, scores, strict=True)]
-    metrics = dict(group.metrics)
+    metrics = {key: value for key, value in group.metrics.items() if not key.startswith(_OF_THE_GROUP)}
+    metrics |= scores.metrics if isinstance(scores, Scores) else {}
     costs = [score.cost for score in scores if score.cost is not None]
     if scores and len(costs) == len(scores):
         metrics[f"{name}_cost_usd"] = sum(costs)

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from groundrule.data.group import TrajectoryGroup
@@ -30,7 +31,7 @@ class Attempt:
     tools: Tools | None = None
     histories: tuple[tuple[Turn, ...], ...] = ()
 
-    @property
+    @cached_property
     def system(self) -> tuple[Turn, ...]:
         """The system messages that open the conversation."""
         count = 0
@@ -41,7 +42,19 @@ class Attempt:
     @property
     def key(self) -> str:
         """Equal for attempts that a judge could not tell apart."""
-        return turn_key([self.turns, self.histories, self.tools])
+        return self.evidence_after(0)
+
+    def evidence_after(self, turns: int) -> str:
+        """What there is to judge apart from so many opening turns, as one text."""
+        return "\n".join([*self._turn_keys[turns:], self._rest_key])
+
+    @cached_property
+    def _turn_keys(self) -> tuple[str, ...]:
+        return tuple(turn_key(turn) for turn in self.turns)
+
+    @cached_property
+    def _rest_key(self) -> str:
+        return turn_key([self.histories, self.tools])
 
 
 def attempts_of(group: TrajectoryGroup, *, show_reasoning: bool = False) -> list[Attempt]:
@@ -84,7 +97,7 @@ def evidence_key(attempt: Attempt, system_len: int) -> str:
 
     What is drawn from it (order, boundaries) stays the same under another system prompt.
     """
-    return turn_key([attempt.turns[system_len:], attempt.histories, attempt.tools])
+    return attempt.evidence_after(system_len)
 
 
 def turn_key(value: Any) -> str:

@@ -61,16 +61,44 @@ def parse_chat_reply(reply: ChatReply, n: int) -> list[TrajectoryScore]:
     Reasoning is not an answer, with one exception: some servers file the whole answer under reasoning, so
     reasoning that is nothing but a verdict counts where the content is empty.
     """
+    return parse_judge_reply(_answer_of(reply), n)
+
+
+def reply_object(reply: ChatReply, key: str) -> dict[str, Any]:
+    """The one JSON object with `key` in a reply, under the same rules as verdicts; raises `JudgeReplyError`.
+
+    Two such objects must be equal, or the reply is `ambiguous`.
+    """
+    answer = read_answer(_answer_of(reply))
+    found: list[dict[str, Any]] = []
+    for candidate in answer.candidates:
+        try:
+            value = lenient_json.loads(candidate)
+        except lenient_json.Repeated as error:
+            raise JudgeReplyError("ambiguous", f"{error}: {candidate[:80]!r}") from error
+        except ValueError as error:
+            raise JudgeReplyError("invalid_json", f"{error}: {candidate[:80]!r}") from error
+        if isinstance(value, dict) and key in value:
+            found.append(value)
+    if not found or answer.unclosed:
+        raise JudgeReplyError("invalid_json", f"no complete object with {key!r} in {answer.text[:80]!r}")
+    if any(value != found[0] for value in found):
+        raise JudgeReplyError("ambiguous", f"{len(found)} objects with {key!r} disagree")
+    return found[0]
+
+
+def _answer_of(reply: ChatReply) -> str:
+    """The text that holds the answer; raises for a reply that was cut, refused or is empty."""
     _check_finished(reply.finish_reason)
     content, refusal = _content_of(reply)
     if refusal or (reply.finish_reason or "").lower() in _REFUSED:
         raise JudgeReplyError("refusal", (refusal or f"finish reason {reply.finish_reason}")[:200])
-    if not _bare(content):
-        reasoning = _bare(reply.reasoning or "")
-        if read_answer(reasoning).candidates == [reasoning]:
-            return parse_judge_reply(reasoning, n)
-        raise JudgeReplyError("empty", "the reply has no content" + (", only reasoning" if reasoning else ""))
-    return parse_judge_reply(content, n)
+    if _bare(content):
+        return content
+    reasoning = _bare(reply.reasoning or "")
+    if read_answer(reasoning).candidates == [reasoning]:
+        return reasoning
+    raise JudgeReplyError("empty", "the reply has no content" + (", only reasoning" if reasoning else ""))
 
 
 def _content_of(reply: ChatReply) -> tuple[str, str]:

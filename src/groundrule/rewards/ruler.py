@@ -6,36 +6,36 @@
 from __future__ import annotations
 
 import logging
-import random
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
-from groundrule._util.aio import settle
-from groundrule._util.seed import derive
 from groundrule.data.group import TrajectoryGroup
-from groundrule.data.messages import Message, Tools
+from groundrule.data.messages import Tools, text_of
 from groundrule.data.protocols import ChatClient, Scorer
-from groundrule.data.score import Score
+from groundrule.data.score import Score, Scores
 from groundrule.data.trajectory import History, Trajectory
-from groundrule.errors import ConfigError, JudgeError, LlmError
+from groundrule.errors import JudgeError, LlmError
 from groundrule.llm import registry
 from groundrule.llm.cache import ReplyCache
 from groundrule.llm.providers import JudgeLike
 from groundrule.rewards.apply import apply_scores
-from groundrule.rewards.ask import ask
-from groundrule.rewards.attempt import Attempt, attempts_of, evidence_key, shared_system_len, turn_key
-from groundrule.rewards.debug import print_ranking, print_scores
+from groundrule.rewards.attempt import Attempt, attempts_of, shared_system_len
+from groundrule.rewards.calibration import Calibration
+from groundrule.rewards.calls import Reader, RulerReader
+from groundrule.rewards.checklist.criteria import Checklist
+from groundrule.rewards.checklist.extract import list_demands
+from groundrule.rewards.checklist.reader import ChecklistReader
+from groundrule.rewards.compare import can_compare, compare, nothing_to_compare
+from groundrule.rewards.debug import print_scores
 from groundrule.rewards.judges import Fallback, Judge, judge_chain
-from groundrule.rewards.parse import TrajectoryScore, parse_chat_reply
-from groundrule.rewards.prompt import DEFAULT_RUBRIC, RESPONSE_FORMAT, judge_messages, prompt_version
+from groundrule.rewards.parse import TrajectoryScore
+from groundrule.rewards.passes import Passes
+from groundrule.rewards.probes import Probes
+from groundrule.rewards.prompt import DEFAULT_RUBRIC, RESPONSE_FORMAT
 
 logger = logging.getLogger(__name__)
-
-GOOD_GROUP_SIZE = 4
-"""Below it a comparison says little about any one member."""
-
-NOTHING_TO_COMPARE = "nothing to compare: the group has one distinct trajectory, so no judge was asked"
 
 _said: set[str] = set()
 
@@ -140,15 +140,20 @@ class Ruler:
     """The `Scorer` behind both functions.
 
     `judge_model` is a name, a `ChatClient` or an async function; `client` is asked in its place under that
-    name. `fallback` judges are asked in turn when the first gives nothing usable. Each of `passes` shows the
-    trajectories in another order, and the scores are averaged by trajectory. Replies are cached for judges
-    called by name; `cache=False` turns that off, a `ReplyCache` turns it on for any judge.
+    name. `fallback` judges are asked in turn when the first gives nothing usable. Replies are cached for
+    judges called by name; `cache=False` turns that off, a `ReplyCache` turns it on for any judge.
     """
 
     judge_model: JudgeLike = "openai/o3"
     extra_litellm_params: Mapping[str, Any] | None = None
     rubric: str = DEFAULT_RUBRIC
     passes: int = 1
+    """Readings of the group, in changing order: a random one, its reverse, another, its reverse, ..."""
+    max_passes: int | None = None
+    """Pairs of readings are added up to so many while the reliability is below `min_reliability`."""
+    min_reliability: float = 0.6
+    most_per_call: int = 8
+    """Larger groups are judged in overlapping chunks of at most so many, twice at least."""
     seed: int = 0
     client: ChatClient | None = None
     cache: ReplyCache | bool | None = None
@@ -156,23 +161,33 @@ class Ruler:
     show_images: bool | None = None
     """None: decided by the judge's model."""
     show_reasoning: bool = False
+    gate: bool = True
+    """Answers that say nothing (empty, punctuation, a mere opener) get 0.0 and never reach the judge."""
+    probes: Probes = field(default_factory=Probes)
+    """Known-bad attempts and exact copies slipped in to test the judge; never part of a reward."""
+    calibration: Calibration | None = None
+    """Learns the judge's slot effect from group to group and takes it off; worth it with a single pass."""
+    context_tokens: int | None = None
+    """The judge's context; None: what is known of its model. Longer groups are shown with elisions."""
+    checklist: Checklist | Literal["auto"] | None = None
+    """Judge the demands of the system prompt one by one, each with a quote, in place of one overall score;
+    "auto" has the judge list them first. Takes the place of `rubric`."""
     debug: bool = False
 
-    async def score(self, group: TrajectoryGroup) -> list[Score]:
+    async def score(self, group: TrajectoryGroup) -> Scores:
         """One score per member; without a usable reply every member has the reason instead of a value."""
         try:
             return await self.scores_or_raise(group)
         except (JudgeError, LlmError) as error:
-            return [Score.none(f"{type(error).__name__}: {error}") for _ in group]
+            return Scores(Score.none(f"{type(error).__name__}: {error}") for _ in group)
 
-    async def scores_or_raise(self, group: TrajectoryGroup) -> list[Score]:
+    async def scores_or_raise(self, group: TrajectoryGroup) -> Scores:
         """The same, but a judge without a usable reply raises."""
-        if self.passes < 1:
-            raise ConfigError(f"passes is {self.passes}, but the judge must read the group at least once")
+        plan = Passes(self.passes, self.max_passes, self.min_reliability, self.most_per_call)
         attempts = attempts_of(group, show_reasoning=self.show_reasoning)
         by_late_name = isinstance(self.judge_model, str) and registry.is_registered(self.judge_model)
-        if not by_late_name and not _can_compare(attempts):
-            return [Score.none(NOTHING_TO_COMPARE) for _ in attempts]
+        if not by_late_name and not can_compare(attempts):
+            return nothing_to_compare(attempts)
         judges = judge_chain(
             self.judge_model,
             self.extra_litellm_params,
@@ -185,13 +200,18 @@ class Ruler:
         if not isinstance(judges[0], Judge):
             return await self._by_scorer(judges[0], group)
         try:
-            return await self._compare(attempts, chat_judges)
+            if not can_compare(attempts):
+                return nothing_to_compare(attempts)
+            reader = await self._reader(chat_judges, attempts)
+            return await compare(
+                reader, attempts, plan, gate=self.gate, calibration=self.calibration, debug=self.debug
+            )
         except (JudgeError, LlmError):
             if not scorers:
                 raise
             return await self._by_scorer(scorers[0], group)
 
-    async def _by_scorer(self, scorer: Scorer, group: TrajectoryGroup) -> list[Score]:
+    async def _by_scorer(self, scorer: Scorer, group: TrajectoryGroup) -> Scores:
         """A judge that is no chat model, such as the likelihood judge: it reads no rubric and needs no passes."""
         if self.rubric != DEFAULT_RUBRIC and "rubric" not in _said:
             _said.add("rubric")
@@ -199,81 +219,48 @@ class Ruler:
         scores = await scorer.score(group)
         if self.debug:
             print_scores(scores)
-        return scores
+        return scores if isinstance(scores, Scores) else Scores(scores)
 
-    async def _compare(self, attempts: Sequence[Attempt], judges: Sequence[Judge]) -> list[Score]:
-        """Score the distinct attempts and give equal ones the same score."""
-        distinct = {attempt.key: attempt for attempt in attempts}
-        if not _can_compare(attempts):
-            return [Score.none(NOTHING_TO_COMPARE) for _ in attempts]
-        _warn_about(attempts)
-        runs = await settle([self._one_pass(list(distinct.values()), judges, p) for p in range(self.passes)])
-        done: list[dict[str, Score]] = []
-        for run in runs:
-            if isinstance(run, BaseException):
-                raise run
-            done.append(run)
-        scores = {key: _mean([run[key] for run in done], len(attempts)) for key in distinct}
-        if self.debug:
-            print_ranking([scores[key] for key in distinct])
-        return [scores[attempt.key] for attempt in attempts]
+    def calls_for(self, members: int) -> int:
+        """The most calls that a group of so many members takes, when none has to be repeated."""
+        if isinstance(self.judge_model, str) and registry.is_registered(self.judge_model):
+            return 0
+        if members <= self.most_per_call:
+            return max(self.passes, self.max_passes or 0)
+        return max(2, self.passes, self.max_passes or 0) * math.ceil(members / self.most_per_call)
 
-    async def _one_pass(
-        self, attempts: list[Attempt], judges: Sequence[Judge], number: int
-    ) -> dict[str, Score]:
-        """Scores by attempt key from one reading in one shuffled order."""
-        system_len = shared_system_len(attempts)
-        # Sorted first: the same attempts in another order make the same prompt, hence the same cache entry.
-        shown = sorted(attempts, key=lambda attempt: evidence_key(attempt, system_len))
-        seed = derive("ruler", self.seed, number)
-        random.Random(derive(seed, *(evidence_key(attempt, system_len) for attempt in shown))).shuffle(shown)
-        answer = await ask(
-            judges,
-            lambda judge: self._messages(judge, shown, seed),
-            lambda reply: parse_chat_reply(reply, len(shown)),
-            purpose="judge/ruler",
-            cache=self.cache,
-            key_parts={"kind": "ruler", "prompt": prompt_version(), "pass": number},
+    def cheaper(self) -> Ruler | None:
+        """First without adaptive passes, then with half as many."""
+        if self.max_passes is not None and self.max_passes > self.passes:
+            return replace(self, max_passes=None)
+        return replace(self, passes=self.passes // 2, max_passes=None) if self.passes > 1 else None
+
+    async def _reader(self, judges: Sequence[Judge], attempts: Sequence[Attempt]) -> Reader:
+        if self.checklist is None:
+            return RulerReader(
+                judges=judges,
+                rubric=self.rubric,
+                seed=self.seed,
+                cache=self.cache,
+                show_images=self.show_images,
+                probes=self.probes,
+                context_tokens=self.context_tokens,
+            )
+        checklist = self.checklist
+        if checklist == "auto":
+            checklist = await list_demands(_spec_of(attempts), judges, cache=self.cache)
+        return ChecklistReader(judges, checklist, self.seed, self.cache, self.show_images)
+
+
+def _spec_of(attempts: Sequence[Attempt]) -> str:
+    """The system prompt that all attempts share."""
+    shared = attempts[0].turns[: shared_system_len(attempts)]
+    if not shared:
+        raise JudgeError(
+            "the trajectories share no system prompt, so no checklist can be made from it; give one with checklist="
         )
-        if self.debug:
-            print(answer.reply.content)
-        return {
-            attempt.key: Score(value=said.score, explanation=said.explanation, cost=answer.cost_usd)
-            for attempt, said in zip(shown, answer.value, strict=True)
-        }
-
-    def _messages(self, judge: Judge, shown: Sequence[Attempt], seed: int) -> list[Message]:
-        show_images = judge.takes_images if self.show_images is None else self.show_images
-        return judge_messages(shown, rubric=self.rubric, seed=seed, show_images=show_images)
-
-
-def _can_compare(attempts: Sequence[Attempt]) -> bool:
-    return len({attempt.key for attempt in attempts}) > 1
+    return "\n\n".join(text_of(turn["content"]) for turn in shared)
 
 
 def _history(history: Any) -> History:
     return history if isinstance(history, History) else History(messages_and_choices=list(history))
-
-
-def _mean(scores: Sequence[Score], members: int) -> Score:
-    """The average over passes; a pass's cost is shared by all members of the group."""
-    costs = [score.cost for score in scores if score.cost is not None]
-    return Score(
-        value=sum(score.value or 0.0 for score in scores) / len(scores),
-        explanation=scores[0].explanation,
-        cost=sum(costs) / members if len(costs) == len(scores) else None,
-    )
-
-
-def _warn_about(attempts: Sequence[Attempt]) -> None:
-    if len(attempts) < GOOD_GROUP_SIZE and "small group" not in _said:
-        _said.add("small group")
-        logger.warning(
-            "a group of %d trajectories: RULER compares, and works best with %d to 8 of them",
-            len(attempts),
-            GOOD_GROUP_SIZE,
-        )
-    if len({turn_key(attempt.system) for attempt in attempts}) > 1:
-        logger.warning(
-            "the trajectories of one group carry different system prompts; each is judged by its own"
-        )

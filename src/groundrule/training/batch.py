@@ -44,7 +44,8 @@ def plan_step(groups: Sequence[TrajectoryGroup], settings: TrainerSettings, mode
     count: Counter[str] = Counter(groups=len(groups))
     for index, group in enumerate(groups):
         reliability = float(group.metrics.get("judge_reliability", 1.0))
-        pushes = advantages(group.rewards, reliability=reliability, kind=settings.advantage)
+        noise = settings.tie_band * float(group.metrics.get("judge_noise", 0.0))
+        pushes = advantages(group.rewards, reliability=reliability, kind=settings.advantage, noise=noise)
         known = [p for p in pushes if p is not None]
         count["trajectories"] += len(group)
         count["unscored"] += len(group) - len(known)

@@ -36,6 +36,8 @@ class TrainerSettings(BaseModel):
     learning_rate: float = Field(default=1e-4, gt=0)
     advantage: str = "floored"
     """A name from `algorithms.advantages.ADVANTAGES`."""
+    tie_band: float = Field(default=0.0, ge=0)
+    """Rewards closer than so many standard errors of the judge are tied; see `algorithms.advantages.tie_band`."""
     policy_loss: PolicyLossConfig = PolicyLossConfig()
     epochs: int = Field(default=1, ge=1)
     """Optimizer steps on the same groups."""

@@ -1,0 +1,112 @@
+"""From attempts to scores: who is judged at all, how often, and what becomes of the readings."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+
+from groundrule.data.score import Score, Scores
+from groundrule.rewards.attempt import Attempt, common_prefix_len, evidence_key, shared_system_len, turn_key
+from groundrule.rewards.calibration import Calibration
+from groundrule.rewards.calls import Reader
+from groundrule.rewards.debug import print_ranking
+from groundrule.rewards.detector import Finding, findings_of
+from groundrule.rewards.gate import GATED_SCORE, trivial
+from groundrule.rewards.passes import Measured, Passes, measure
+
+logger = logging.getLogger(__name__)
+
+GOOD_GROUP_SIZE = 4
+"""Below it a comparison says little about any one member."""
+
+NOTHING_TO_COMPARE = "nothing to compare: the group has one distinct trajectory, so no judge was asked"
+
+_said: set[str] = set()
+
+
+def can_compare(attempts: Sequence[Attempt]) -> bool:
+    """True when a judge could tell at least two of the attempts apart."""
+    return len({attempt.key for attempt in attempts}) > 1
+
+
+def nothing_to_compare(attempts: Sequence[Attempt]) -> Scores:
+    """No score for anyone, with the reason."""
+    return Scores(Score.none(NOTHING_TO_COMPARE) for _ in attempts)
+
+
+async def compare(
+    reader: Reader,
+    attempts: Sequence[Attempt],
+    plan: Passes,
+    *,
+    gate: bool = True,
+    calibration: Calibration | None = None,
+    debug: bool = False,
+) -> Scores:
+    """Scores of the attempts in order. Equal attempts are judged once and share the score.
+
+    With `gate`, attempts that say nothing get the floor and are not shown. Text that addresses the grader
+    is flagged in the explanation and counted; it changes no score.
+    """
+    _warn_about(attempts)
+    idle = {attempt.key: trivial(attempt) if gate else None for attempt in attempts}
+    scores = {key: _floor(reason) for key, reason in idle.items() if reason is not None}
+    metrics = {"judge/gated": float(sum(a.key in scores for a in attempts))} if scores else {}
+    distinct = {attempt.key: attempt for attempt in attempts if attempt.key not in scores}
+    if distinct:
+        # Sorted first: the same attempts in another order make the same prompts, hence the same cache entries.
+        shown = sorted(distinct.values(), key=_evidence_in(attempts))
+        measured = await measure(reader, shown, plan, calibration)
+        if debug:
+            for call in measured.calls:
+                print(call.raw)
+        scores |= {a.key: _score(measured, i, len(attempts)) for i, a in enumerate(shown)}
+        metrics |= measured.metrics
+        shared = common_prefix_len([attempt.turns for attempt in attempts])
+        flags = {key: findings_of(attempt, shared) for key, attempt in distinct.items()}
+        scores |= {key: _flagged(scores[key], found) for key, found in flags.items() if found}
+        if any(flags.values()):
+            metrics["judge/flagged"] = float(sum(bool(flags.get(a.key)) for a in attempts))
+    if debug:
+        print_ranking([scores[key] for key in idle])
+    return Scores((scores[attempt.key] for attempt in attempts), metrics=metrics)
+
+
+def _evidence_in(attempts: Sequence[Attempt]) -> Callable[[Attempt], str]:
+    system_len = shared_system_len(attempts)
+    return lambda attempt: evidence_key(attempt, system_len)
+
+
+def _floor(reason: str) -> Score:
+    return Score(value=GATED_SCORE, explanation=f"not shown to the judge: {reason}", cost=0.0)
+
+
+def _score(measured: Measured, index: int, members: int) -> Score:
+    """What all calls cost is shared by all members of the group."""
+    value, cost = measured.values[index], measured.cost_usd
+    share = None if cost is None else cost / members
+    if value is None:
+        return Score.none("the judge could not decide enough about it", cost=share)
+    return Score(
+        value=value, explanation=measured.explanations[index], parts=measured.parts_of(index), cost=share
+    )
+
+
+def _flagged(score: Score, findings: Sequence[Finding]) -> Score:
+    said = "; ".join(f"{f.kind}: {f.text[:80]!r}" for f in findings[:3])
+    text = f"{score.explanation} [addresses the grader: {said}]"
+    return score.model_copy(update={"explanation": text, "parts": {**score.parts, "flagged": 1.0}})
+
+
+def _warn_about(attempts: Sequence[Attempt]) -> None:
+    if len(attempts) < GOOD_GROUP_SIZE and "small group" not in _said:
+        _said.add("small group")
+        logger.warning(
+            "a group of %d trajectories: RULER compares, and works best with %d to 8 of them",
+            len(attempts),
+            GOOD_GROUP_SIZE,
+        )
+    if len({turn_key(attempt.system) for attempt in attempts}) > 1:
+        logger.warning(
+            "the trajectories of one group carry different system prompts; each is judged by its own"
+        )

@@ -1,0 +1,147 @@
+"""The judge of a configuration, its cost, and budgets in a training."""
+
+import pytest
+
+from groundrule._util.aio import run_sync
+from groundrule.data.runs import Run
+from groundrule.errors import BudgetError, ConfigError
+from groundrule.llm import Budget, Ledger, Price, ScriptedClient
+from groundrule.llm.cost import Call
+from groundrule.recipes.config import parse_config
+from groundrule.recipes.judging import estimate, judge_of, purchase_for_step
+from groundrule.recipes.train_rl import train_rl
+from groundrule.rewards import Ruler
+from groundrule.rewards.checklist import Checklist, Criterion
+from groundrule.rewards.economy import LEFT_OUT, CallCost
+from groundrule.rewards.jury import Jury
+from groundrule.rollouts.scenarios import load_scenarios
+
+
+def by_number(request):
+    """A judge of three answers that likes them in the order shown."""
+    return {"scores": [{"trajectory_id": str(i), "explanation": "", "score": i / 10} for i in range(1, 4)]}
+
+
+def a_ruler(passes: int = 1) -> Ruler:
+    return Ruler(ScriptedClient(by_number), passes=passes, gate=False)
+
+
+def train(config, scorer, said=None):
+    return run_sync(train_rl(config, scorer=scorer, report=([] if said is None else said).append))
+
+
+def test_passes_probes_and_budget_come_from_the_configuration(judge_named):
+    judge_named("test", "named_judges:keyword")
+    judge = {"model": "test/a", "passes": 4, "max_passes": 8, "min_reliability": 0.7, "canary_rate": 0.5}
+    ruler = judge_of(parse_config({"judge": judge, "run": {"seed": 9}}))
+    assert (ruler.passes, ruler.max_passes, ruler.min_reliability, ruler.seed) == (4, 8, 0.7, 9)
+    assert (ruler.probes.canary_rate, ruler.probes.twin_rate) == (0.5, 0.02)
+
+
+def test_further_judges_make_a_jury(judge_named):
+    judge_named("test", "named_judges:keyword")
+    jury = judge_of(
+        parse_config(
+            {
+                "judge": {
+                    "model": "test/a",
+                    "jury": [{"model": "test/b", "weight": 2.0}, {"model": "test/c", "role": "holdout"}],
+                }
+            }
+        )
+    )
+    assert isinstance(jury, Jury)
+    assert [(j.name, j.weight, j.role) for j in jury.jurors] == [
+        ("test/a", 1.0, "score"),
+        ("test/b", 2.0, "score"),
+        ("test/c", 1.0, "holdout"),
+    ]
+
+
+def test_a_checklist_made_from_another_system_prompt_is_refused(judge_named, tmp_path):
+    judge_named("test", "named_judges:keyword")
+    path = tmp_path / "list.toml"
+    Checklist(criteria=[Criterion(id="a", text="rhymes")], spec_sha256="0" * 64).save(path)
+    config = {"judge": {"model": "test/a", "checklist": str(path)}, "policy": {"system": "Rhyme."}}
+    with pytest.raises(ConfigError, match="made from another system prompt"):
+        judge_of(parse_config(config))
+
+
+def test_an_unknown_key_of_the_budget_names_the_nearest_one():
+    with pytest.raises(ConfigError, match="did you mean 'usd_per_run'"):
+        parse_config({"judge": {"budget": {"usd_for_run": 1}}})
+
+
+def test_the_estimate_counts_calls_tokens_and_money():
+    config = parse_config({"judge": {"model": "shop/reader"}})
+    ledger = Ledger(prices={"shop/reader": Price(prompt=1.0, completion=10.0)})
+    scenarios = load_scenarios("support", split="train")
+    expected = estimate(config, Ruler(ScriptedClient([]), passes=2), scenarios, ledger, steps=5)
+    assert expected.calls == 40  # 5 steps x 4 groups x 2 passes
+    per_call = expected.tokens / 40
+    assert 1200 < per_call < 2200
+    assert expected.usd == pytest.approx(40 * ((per_call - 640) * 1e-6 + 640 * 10e-6), rel=0.01)
+
+
+def test_an_unknown_price_is_said_and_never_zero():
+    config = parse_config({"judge": {"model": "shop/unknown"}})
+    scenarios = load_scenarios("support", split="train")
+    expected = estimate(config, Ruler(ScriptedClient([])), scenarios, Ledger(), steps=1)
+    assert expected.usd is None
+    assert "cost unknown" in str(expected)
+
+
+def test_a_free_judge_has_no_estimate():
+    config = parse_config({})
+    scenarios = load_scenarios("support", split="train")
+    assert estimate(config, Ruler("local/likelihood"), scenarios, Ledger(), steps=1) is None
+
+
+def test_the_mean_of_what_was_spent_replaces_the_estimate():
+    ledger = Ledger(budget=Budget(tokens=1000))
+    ledger.record(Call("m", "judge/ruler", 90, 10, None, None))
+    bought = purchase_for_step(a_ruler(), parse_config({}), ledger, CallCost(1e9, None), step=2, groups=9)
+    assert len(bought.groups) == 9
+
+
+def test_a_short_step_leaves_groups_out_and_says_so(tiny_training, tmp_path):
+    config = tiny_training(
+        tmp_path / "run",
+        steps=1,
+        scenarios={"held_out_limit": 0},
+        judge={"budget": {"calls_per_step": 1}},
+    )
+    said: list[str] = []
+    train(config, a_ruler(passes=2), said)
+    run = Run.open(tmp_path / "run", read_only=True)
+    reasons = [{t.unscored for t in group} for group in run.groups(1)]
+    assert sorted(reasons, key=str) == [{LEFT_OUT}, {None}]
+    line = run.metrics()[0]
+    assert (line["judge/degraded"], line["judge/groups_left_out"], line["judge/passes"]) == (1.0, 1.0, 1.0)
+    assert any("groups are judged more cheaply, 1 left unscored" in text for text in said)
+
+
+def test_a_run_stops_at_its_budget_and_goes_on_with_a_larger_one(tiny_training, tmp_path):
+    def config(calls: int):
+        return tiny_training(
+            tmp_path / "run",
+            steps=2,
+            scenarios={"held_out_limit": 0},
+            judge={"budget": {"calls_per_run": calls}},
+        )
+
+    with pytest.raises(BudgetError, match="step 2: the judge's budget"):
+        train(config(2), a_ruler())
+    assert Run.open(tmp_path / "run", read_only=True).step == 1
+    train(config(4), a_ruler())
+    run = Run.open(tmp_path / "run", read_only=True)
+    assert run.step == 2
+    assert run.metrics()[-1]["judge/calls_total"] == 4
+
+
+def test_reliability_reaches_metrics_and_advantages(tiny_training, tmp_path):
+    config = tiny_training(tmp_path / "run", steps=1, scenarios={"held_out_limit": 0})
+    train(config, a_ruler(passes=2))
+    line = Run.open(tmp_path / "run", read_only=True).metrics()[0]
+    assert line["judge/reliability"] == 0.0  # The judge likes places only, so order and reverse cancel.
+    assert line["train/updated"] == 0
