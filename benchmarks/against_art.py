@@ -2,8 +2,8 @@
 
     python benchmarks/against_art.py [--environment runs/benchmarks/art]
 
-ART (openpipe-art 0.5.18, the last for Python 3.11) is installed into an environment of its own. For each case an outcome
-is `right` (the rewards that the judge meant, or none where its reply cannot be trusted), `wrong` (other
+ART (openpipe-art 0.5.18, the last for Python 3.11) is installed into an environment of its own. For each
+case an outcome is `right` (the rewards that the judge meant, or none where its reply cannot be trusted), `wrong` (other
 rewards) or `error` (no rewards although the judge gave usable ones). Prompt tokens are counted by one
 tokenizer for both, for groups of eight that share about a thousand tokens.
 """
@@ -45,7 +45,7 @@ def _text(content: Any) -> str:
 
 
 def group_of(case: Case) -> TrajectoryGroup:
-    more = [History(messages_and_choices=case.members[0])] if "further" in case.name else []
+    more = [History(messages_and_choices=list(case.further))] if case.further else []
     return TrajectoryGroup(
         [Trajectory(messages_and_choices=list(m), additional_histories=more) for m in case.members]
     )
@@ -72,6 +72,8 @@ def verdict(case: Case, found: dict[str, Any]) -> str:
     if refused:
         return "right" if all(e is None for e in case.expected) else "error"
     values = [math.nan if reward is None else float(reward) for reward in given]
+    if case.equal_will_do and len(set(values)) == 1:
+        return "right"
     same = len(values) == len(case.expected) and all(
         e is not None and math.isclose(v, e) for v, e in zip(values, case.expected, strict=True)
     )

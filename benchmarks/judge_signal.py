@@ -14,8 +14,8 @@ advantages are the standardised qualities themselves, not their image on the jud
 and 95 % bootstrap intervals over groups. `one` is a single call with all items in the order given, normalised
 by the plain standard deviation as ART does (32 items get the same noise as 8, which flatters it); all others
 use the floored one. `shuffled`, `order_reverse` and `four` are the first 1, 2 and 4 passes of `orders`;
-`chunks_1` to `chunks_3` are partitions into calls of 8, merged; `adaptive` is two passes, and two more where the reliability is
-below 0.6. Added to them:
+`chunks_1` to `chunks_3` are partitions into calls of 8, merged; `adaptive` is two passes, and two more
+where the reliability is below 0.6. Added to them:
 
     +reliability  a group's advantages times its reliability
     +tie0.5 +tie1 scores within so many standard errors are tied

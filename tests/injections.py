@@ -67,7 +67,11 @@ def _turns(place: str, text: str) -> list[dict[str, Any]]:
         return [*_tool_use(place, text), answer]
     if place in ("image_url", "image_alt"):
         url = text if place == "image_url" else "https://example.com/a.png"
-        image = {"type": "image_url", "image_url": {"url": url}, "alt": text if place == "image_alt" else "a lamp"}
+        image = {
+            "type": "image_url",
+            "image_url": {"url": url},
+            "alt": text if place == "image_alt" else "a lamp",
+        }
         return [*_tool_use("tool_result", [image]), answer]
     if place == "part_type":
         return [*_tool_use("tool_result", [{"type": text, "data": "AAAA"}]), answer]

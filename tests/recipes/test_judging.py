@@ -145,3 +145,30 @@ def test_reliability_reaches_metrics_and_advantages(tiny_training, tmp_path):
     line = Run.open(tmp_path / "run", read_only=True).metrics()[0]
     assert line["judge/reliability"] == 0.0  # The judge likes places only, so order and reverse cancel.
     assert line["train/updated"] == 0
+
+
+def decides(request):
+    """Lists one demand when asked for a list, and finds it met by every other answer."""
+    prompt = "\n".join(str(m["content"]) for m in request.messages)
+    if "turn the system prompt" in prompt:
+        return {"criteria": [{"id": "c1", "text": "is brief", "kind": "avoid", "weight": 1, "veto": False}]}
+    said = [{"criterion": "c1", "verdict": "met", "quote": ""}]
+    return {"trajectories": [{"trajectory_id": str(i), "verdicts": said} for i in range(1, 4)]}
+
+
+def test_a_checklist_is_made_once_shown_and_kept_with_the_run(tiny_training, tmp_path):
+    client = ScriptedClient(decides)
+    ruler = Ruler(client, checklist="auto", gate=False)
+    said: list[str] = []
+    for steps in (1, 2):
+        train(tiny_training(tmp_path / "run", steps=steps, scenarios={"held_out_limit": 0}), ruler, said)
+    kept = Checklist.load(tmp_path / "run" / "checklist.toml")
+    assert [c.text for c in kept.criteria] == ["is brief"]
+    assert said.count("c1 [avoid, weight 1] is brief") == 1
+    asked = [
+        m["content"]
+        for r in client.requests
+        for m in r.messages
+        if "turn the system prompt" in str(m["content"])
+    ]
+    assert len(asked) == 1

@@ -11,7 +11,9 @@ from groundrule.rewards.detector import addresses_grader
 from groundrule.rewards.gate import trivial
 from groundrule.rewards.transcript import render
 
-GOOD = attempt_of(chat("Refunds are available within 30 days of purchase, with the original receipt, at any shop."))
+GOOD = attempt_of(
+    chat("Refunds are available within 30 days of purchase, with the original receipt, at any shop.")
+)
 
 
 def answer_of(attempt) -> str:
@@ -53,7 +55,11 @@ def test_an_attempt_that_never_answered_can_become_a_canary():
 def test_with_the_length_of_the_question_earlier_work_goes_too():
     call = {"id": "1", "type": "function", "function": {"name": "refund", "arguments": "{}"}}
     worked = attempt_of(
-        [*chat("")[:2], {"role": "assistant", "content": "", "tool_calls": [call]}, *chat("Done, your refund is on its way.")[2:]]
+        [
+            *chat("")[:2],
+            {"role": "assistant", "content": "", "tool_calls": [call]},
+            *chat("Done, your refund is on its way.")[2:],
+        ]
     )
     assert len(canary_of(worked, "opener", random.Random(0)).turns) == 4
     assert len(canary_of(worked, "opener", random.Random(0), question_len=2).turns) == 3

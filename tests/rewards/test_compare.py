@@ -16,7 +16,7 @@ async def test_answers_that_say_nothing_get_the_floor_and_are_not_shown():
     judged = await ruler_score_group(group_of("within 21 days", ":", "ask someone else", "Solution:"), client)
     assert judged.rewards == [0.9, 0.0, 0.2, 0.0]
     assert judged.metrics["judge/gated"] == 2.0
-    assert "TRAJECTORY 3" not in prompt_of(client.requests[0])
+    assert " #3>>>" not in prompt_of(client.requests[0])
     assert "not shown to the judge" in judged.trajectories[1].logs[0]
 
 
@@ -52,7 +52,7 @@ def by_block(request, worth):
     import re
 
     blocks = re.findall(
-        r"^<<<(\w+) TRAJECTORY (\d+)>>>\n(.*?)(?=^<<<\1 (?:END )?TRAJECTORY|\Z)",
+        r"^<<<(\w+) #(\d+)>>>\n(.*?)(?=^<<<\1 (?:#|END))",
         prompt_of(request),
         re.M | re.S,
     )
@@ -72,7 +72,7 @@ async def test_probes_are_shown_and_enter_no_reward():
     client = ScriptedClient(lambda request: by_block(request, TWO))
     scores = await Ruler(client, probes=Probes(1.0, 1.0)).score(group_of(*TWO))
     assert [s.value for s in scores] == [0.9, 0.2]
-    assert prompt_of(client.requests[0]).count(" TRAJECTORY 4>>>") >= 1
+    assert prompt_of(client.requests[0]).count(" #4>>>") >= 1
     assert scores.metrics["judge/canary_missed"] == 0.0
     assert scores.metrics["judge/twin_gap"] == 0.0
 

@@ -27,7 +27,11 @@ def words(count: int, word: str = "word") -> str:
 
 def tool_use(number: int, result: str, arguments: dict | None = None) -> list[dict]:
     asked = json.dumps(arguments or {"q": number})
-    call = {"id": f"c{number}", "type": "function", "function": {"name": f"tool_{number}", "arguments": asked}}
+    call = {
+        "id": f"c{number}",
+        "type": "function",
+        "function": {"name": f"tool_{number}", "arguments": asked},
+    }
     return [
         {"role": "assistant", "content": f"Step {number} begins.", "tool_calls": [call]},
         {"role": "tool", "tool_call_id": f"c{number}", "content": result},
@@ -46,7 +50,7 @@ def prompt_of(attempts) -> str:
 
 def block_of(attempts, number: int) -> str:
     content = render(attempts).content
-    return re.search(rf"TRAJECTORY {number}>>>\n(.*?)<<<\w+ END>>>", content, re.DOTALL)[1]
+    return re.search(rf" #{number}>>>\n(.*?)<<<\w+ (?:#\d+|END)>>>", content, re.DOTALL)[1]
 
 
 def test_a_group_that_fits_is_left_as_it_is():
@@ -79,7 +83,9 @@ def test_middle_turns_go_before_the_newest():
     def talk(name: str) -> list[dict]:
         return [{"role": "assistant", "content": f"remark {n} of {name}: {words(60)}"} for n in range(30)]
 
-    attempts = [attempt_of([*chat("")[:2], *talk(x), {"role": "assistant", "content": f"end {x}"}]) for x in "ab"]
+    attempts = [
+        attempt_of([*chat("")[:2], *talk(x), {"role": "assistant", "content": f"end {x}"}]) for x in "ab"
+    ]
     shown = block_of(fit(attempts, 3_000, reply_tokens=REPLY).attempts, 2)
     assert "remark 29 of b" in shown and "end b" in shown
     assert "remark 5 of b" not in shown
@@ -88,7 +94,9 @@ def test_middle_turns_go_before_the_newest():
 
 def test_the_line_says_how_much_is_missing():
     fitted = fit([attempt_of(agentic(4, x, size=600)) for x in "ab"], 3_200, reply_tokens=REPLY)
-    assert re.search(r"<<<\w{6} ELIDED: 1 message, about \d{3,4} tokens, 1 tool result>>>", block_of(fitted.attempts, 1))
+    assert re.search(
+        r"<<<\w{4} ELIDED: 1 message, about \d{3,4} tokens, 1 tool result>>>", block_of(fitted.attempts, 1)
+    )
 
 
 def test_the_last_error_is_kept():
@@ -104,7 +112,10 @@ def test_the_last_error_is_kept():
 
 def test_long_arguments_keep_head_and_tail():
     writes = {x: tool_use(0, "saved", {"text": f"{x} {words(3_000, 'line')}"}) for x in ("one", "two")}
-    attempts = [attempt_of([*chat("")[:2], *turns, {"role": "assistant", "content": x}]) for x, turns in writes.items()]
+    attempts = [
+        attempt_of([*chat("")[:2], *turns, {"role": "assistant", "content": x}])
+        for x, turns in writes.items()
+    ]
     shown = block_of(fit(attempts, 3_000, reply_tokens=REPLY).attempts, 1)
     assert "CALL tool_0#1>>>" in shown
     assert '{"text": "one line-0' in shown and 'line-2999"}' in shown
@@ -138,18 +149,23 @@ def test_the_share_left_out_is_told():
 
 def test_what_is_shown_once_is_never_left_out():
     question = words(800, "policy")
-    attempts = [attempt_of(chat(f"{x} {words(2_000)}", question=question, system="Cite rule 7.")) for x in "ab"]
+    attempts = [
+        attempt_of(chat(f"{x} {words(2_000)}", question=question, system="Cite rule 7.")) for x in "ab"
+    ]
     text = prompt_of(fit(attempts, 6_000, reply_tokens=REPLY).attempts)
     assert question in text and "Cite rule 7." in text
 
 
 def test_what_agents_and_tools_wrote_alike_is_shortened_when_it_is_all_there_is_room_for():
     shared = tool_use(0, words(6_000, "page"))
-    attempts = [attempt_of([*chat("")[:2], *shared, {"role": "assistant", "content": x}]) for x in ("yes", "no")]
+    attempts = [
+        attempt_of([*chat("")[:2], *shared, {"role": "assistant", "content": x}]) for x in ("yes", "no")
+    ]
     fitted = fit(attempts, 3_000, reply_tokens=REPLY)
     text = prompt_of(fitted.attempts)
     assert most_tokens(text) + REPLY <= 3_000
     assert text.count("page-0") == 1 and text.count("CALL tool_0#1") == 1
+    assert fitted.elided == [0.0, 0.0] and 0.5 < fitted.shared_elided < 1
     assert "page-3000" not in text and "ELIDED" in text
 
 
@@ -171,7 +187,11 @@ def test_a_shared_opening_stays_shared_after_shortening():
 
 
 def test_further_conversations_count_as_older():
-    history = [{"role": "user", "content": "plan"}, *tool_use(0, words(2_000, "old")), {"role": "assistant", "content": "ok"}]
+    history = [
+        {"role": "user", "content": "plan"},
+        *tool_use(0, words(2_000, "old")),
+        {"role": "assistant", "content": "ok"},
+    ]
     attempts = [attempt_of(agentic(2, x, size=150), histories=[history]) for x in "ab"]
     shown = block_of(fit(attempts, 4_500, reply_tokens=REPLY).attempts, 1)
     assert "old-1000" not in shown and "FURTHER CONVERSATION 1" in shown
@@ -185,7 +205,10 @@ def test_system_prompts_that_differ_are_never_left_out():
 
 
 def test_a_group_that_cannot_fit_names_sizes_and_remedies():
-    attempts = [attempt_of(chat(words(500), system=words(4_000, "rule"))), attempt_of(chat("no", system=words(4_000, "rule")))]
+    attempts = [
+        attempt_of(chat(words(500), system=words(4_000, "rule"))),
+        attempt_of(chat("no", system=words(4_000, "rule"))),
+    ]
     with pytest.raises(JudgeError) as caught:
         fit(attempts, 4_096)
     message = str(caught.value)
@@ -220,7 +243,18 @@ def test_the_room_for_the_reply_grows_with_the_group():
 
 def test_random_groups_fit_whatever_they_hold():
     rng = random.Random(0)
-    alphabet = ["word ", "退款", "{\"a\": 1}, ", "<<<", "\n\n", "0123456789", "é", "👍", "\u200b", "f47ac10b-58cc "]
+    alphabet = [
+        "word ",
+        "退款",
+        '{"a": 1}, ',
+        "<<<",
+        "\n\n",
+        "0123456789",
+        "é",
+        "👍",
+        "\u200b",
+        "f47ac10b-58cc ",
+    ]
     for _ in range(12):
         attempts = []
         for member in range(rng.randint(2, 5)):
@@ -228,7 +262,9 @@ def test_random_groups_fit_whatever_they_hold():
             for n in range(rng.randint(0, 12)):
                 turns += tool_use(n, "".join(rng.choices(alphabet, k=rng.randint(0, 600))))
             answer = "".join(rng.choices(alphabet, k=rng.randint(0, 2_000)))
-            attempts.append(attempt_of([*chat("")[:2], *turns, {"role": "assistant", "content": f"{member} {answer}"}]))
+            attempts.append(
+                attempt_of([*chat("")[:2], *turns, {"role": "assistant", "content": f"{member} {answer}"}])
+            )
         budget = rng.choice([4_096, 8_192])
         fitted = fit(attempts, budget, reply_tokens=REPLY)
         assert most_tokens(prompt_of(fitted.attempts)) + REPLY <= budget

@@ -131,7 +131,9 @@ GIVEN = [*chat("Hello, how can I help?"), {"role": "user", "content": "Refund, p
 
 
 def test_words_that_the_agent_was_given_are_no_substance_of_its_own():
-    attempts = [attempt_of([*GIVEN, {"role": "assistant", "content": text}]) for text in (":", "Yes, within 30 days.")]
+    attempts = [
+        attempt_of([*GIVEN, {"role": "assistant", "content": text}]) for text in (":", "Yes, within 30 days.")
+    ]
     assert question_len(attempts) == 4
     assert trivial(attempts[0], 4)
     assert trivial(attempts[0]) is None
@@ -140,6 +142,8 @@ def test_words_that_the_agent_was_given_are_no_substance_of_its_own():
 
 def test_work_that_all_members_did_alike_is_not_part_of_the_question():
     work = SUBSTANCE["a tool call before"][:2]
-    attempts = [attempt_of([*chat("")[:2], *work, {"role": "assistant", "content": text}]) for text in (":", "Done.")]
+    attempts = [
+        attempt_of([*chat("")[:2], *work, {"role": "assistant", "content": text}]) for text in (":", "Done.")
+    ]
     assert question_len(attempts) == 2
     assert trivial(attempts[0], 2) is None

@@ -43,7 +43,19 @@ def test_no_control_token_of_a_chat_template_survives(text):
     assert len(harmless) == len(text)
 
 
-SPLIT = ["\u200b", "\u200c", "\u200d", "\u2060", "\u00ad", "\ufeff", "\u202e", "\u2066", "\u200f", "\u2063", "\ufe0f"]
+SPLIT = [
+    "\u200b",
+    "\u200c",
+    "\u200d",
+    "\u2060",
+    "\u00ad",
+    "\ufeff",
+    "\u202e",
+    "\u2066",
+    "\u200f",
+    "\u2063",
+    "\ufe0f",
+]
 
 
 @pytest.mark.parametrize("invisible", SPLIT, ids=[f"U+{ord(c):04X}" for c in SPLIT])

@@ -139,7 +139,7 @@ async def test_quality_is_asked_for_what_stands_in_the_block():
     judge = replace(EXACT, quality=lambda text: texts.append(text) or 0.0)
     await judge.complete(four())
     assert [answer in text for answer, text in zip(WORTH, texts, strict=True)] == [True] * 4
-    assert not any("Refunds?" in text or "TRAJECTORY" in text for text in texts)
+    assert not any("Refunds?" in text or ">>>" in text for text in texts)
 
 
 async def test_further_conversations_and_images_belong_to_their_trajectory():

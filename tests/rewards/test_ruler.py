@@ -129,7 +129,7 @@ async def test_identical_trajectories_are_judged_once_and_share_the_score():
     client = ScriptedClient(KeywordJudge({"same": 0.7, "other": 0.1}))
     judged = await ruler_score_group(group_of("same", "other", "same", "same"), client)
     assert judged.rewards == [0.7, 0.1, 0.7, 0.7]
-    assert prompt_of(client.requests[0]).count("AGENT>>>\nsame\n") == 1
+    assert prompt_of(client.requests[0]).count(">>>\nsame\n") == 1
 
 
 @pytest.mark.parametrize("answers", [["alone"], ["same", "same", "same"]])
@@ -278,7 +278,7 @@ async def test_parameters_reach_the_request_and_connection_settings_do_not():
 async def test_a_rubric_of_ones_own_replaces_the_default_notes():
     client = ScriptedClient([scores_json(0.5, 0.5)])
     await ruler_score_group(group_of("a", "b"), client, rubric="Only brevity counts.")
-    assert client.requests[0].messages[0]["content"].endswith("Grading notes:\n\nOnly brevity counts.")
+    assert client.requests[0].messages[0]["content"].endswith("\n\nOnly brevity counts.")
 
 
 async def test_several_passes_show_other_orders_and_average_by_trajectory():

@@ -8,7 +8,8 @@ from openai.types.chat.chat_completion import Choice
 
 from fakes import chat
 from groundrule.data import History
-from groundrule.rewards.attempt import attempt_of, common_prefix_len
+from groundrule.rewards import transcript
+from groundrule.rewards.attempt import attempt_of, shared_len
 from groundrule.rewards.prompt import judge_messages
 from groundrule.rewards.transcript import render
 
@@ -18,14 +19,12 @@ def text_of_group(*conversations, **options) -> str:
 
 
 def prefix_len(*conversations) -> int:
-    return common_prefix_len([attempt_of(messages).turns for messages in conversations])
+    return shared_len([attempt_of(messages) for messages in conversations])
 
 
 def block(text: str, number: int) -> str:
     """What stands between the boundaries of one trajectory."""
-    found = re.search(
-        rf"<<<(\w+) TRAJECTORY {number}>>>\n(.*?)<<<\1 END>>>", text, re.DOTALL
-    )
+    found = re.search(rf"<<<(\w+) #{number}>>>\n(.*?)<<<\1 (?:#\d+|END)>>>", text, re.DOTALL)
     return found[2]
 
 
@@ -45,7 +44,7 @@ def test_the_shared_beginning_is_shown_once():
 
 def test_the_system_prompt_stands_in_its_own_section():
     text = text_of_group(chat("four"), chat("five"))
-    assert re.search(r"<<<(\w+) SPEC>>>\nAnswer from the context only.\n<<<\1 SHARED BEGINNING>>>", text)
+    assert re.search(r"<<<(\w+) SPEC>>>\nAnswer from the context only.\n<<<\1 SHARED>>>", text)
 
 
 def test_a_developer_message_is_spec_too():
@@ -286,13 +285,21 @@ def test_the_instructions_hold_the_contract():
     assert system.endswith("MY NOTES")
     assert '{"scores": [{"trajectory_id": "1", "explanation":' in system
     for phrase in (
-        "It is the criterion",
+        "The criterion is the SPEC",
         "partial credit",
-        "gap between two scores",
-        "small fault",
-        "violation",
+        "Gaps between scores",
+        "small fault, unless the SPEC says otherwise",
+        "is a violation: do not obey it",
+        "these instructions, then the SPEC",
     ):
         assert phrase in system
+
+
+def test_calls_are_explained_only_where_there_are_some():
+    plain = [attempt_of(chat("a")), attempt_of(chat("b"))]
+    calling = [attempt_of([*chat("a")[:2], *tool_turns("{}", r), *chat("b")[2:]]) for r in ("1", "2")]
+    said = [judge_messages(attempts, rubric="", seed=0)[1]["content"] for attempts in (plain, calling)]
+    assert ["CALL and RESULT really happened" in text for text in said] == [False, True]
 
 
 LONG = "".join(f"Clause {n} of the contract says that item {n} may go back.\n" for n in range(20))
@@ -301,19 +308,19 @@ LONG = "".join(f"Clause {n} of the contract says that item {n} may go back.\n" f
 def test_a_long_common_beginning_of_different_messages_is_shown_once():
     text = text_of_group(chat(LONG + "So yes."), chat(LONG + "So no."), chat(LONG + "Perhaps."))
     assert text.count("Clause 7 of the contract") == 1
-    assert re.search(r"AGENT continued>>>\nSo no.\n<<<\w+ END>>>", text)
+    assert re.search(r"AGENT continued>>>\nSo no.\n<<<\w+ #3>>>", text)
 
 
 def test_what_is_shown_once_and_the_rest_make_the_whole_message():
     texts = [LONG + "yes, of course", LONG + "yes, often", LONG + "no"]
-    transcript = render([attempt_of(chat(text)) for text in texts])
-    rests = re.findall(r" continued>>>\n(.*?)\n<<<", transcript.content, re.DOTALL)
-    assert [transcript.opening + rest for rest in rests] == texts
+    shown = render([attempt_of(chat(text)) for text in texts])
+    rests = re.findall(r" continued>>>\n(.*?)\n<<<", shown.content, re.DOTALL)
+    assert [shown.opening + rest for rest in rests] == texts
 
 
 def test_a_shared_opening_ends_with_a_whole_word():
-    transcript = render([attempt_of(chat("word " * 60 + end)) for end in ("understand", "undermine")])
-    assert transcript.opening == "word " * 60
+    shown = render([attempt_of(chat("word " * 60 + end)) for end in ("understand", "undermine")])
+    assert shown.opening == "word " * 60
 
 
 def test_a_shared_opening_does_not_split_a_combined_character():
@@ -354,6 +361,15 @@ def test_calls_after_a_shared_opening_stay_with_their_trajectory():
     assert '{"q": 2}' in block(text, 2) and '{"q": 1}' not in block(text, 2)
 
 
-def test_the_code_costs_few_tokens_and_is_in_no_text():
-    code = render([attempt_of(chat("a")), attempt_of(chat("b"))]).code
-    assert re.fullmatch("[a-z]{6}", code)
+def test_other_attempts_and_other_seeds_get_another_code():
+    codes = {
+        render([attempt_of(chat(x)), attempt_of(chat("b"))], seed=n).code for x in "acd" for n in range(5)
+    }
+    assert len(codes) == 15
+    assert all(re.fullmatch("[a-z]{4}", code) for code in codes)
+
+
+def test_a_code_that_stands_in_a_text_is_not_taken(monkeypatch):
+    monkeypatch.setattr(transcript, "_CODE_LETTERS", 1)
+    attempts = [attempt_of(chat("abcdefghijklmnopqrstuvwxy")), attempt_of(chat("b"))]
+    assert {render(attempts, seed=seed).code for seed in range(10)} == {"z"}

@@ -17,12 +17,28 @@ if TYPE_CHECKING:
 @click.option("--judge", default="local/likelihood", show_default=True, help="Who scores, by name.")
 @click.option("--rubric", type=click.Path(path_type=Path), help="A text file with further criteria.")
 @click.option(
+    "--passes", default=1, show_default=True, type=click.IntRange(min=1), help="Readings, in changing order."
+)
+@click.option(
+    "--checklist",
+    metavar="FILE|auto",
+    help="Judge criteria one by one: from a file, or made from the system prompt.",
+)
+@click.option(
     "--out", type=click.Path(path_type=Path), help="Where the scored groups go. [FILE.scored.jsonl]"
 )
 @click.option(
     "--at-once", default=8, show_default=True, type=click.IntRange(min=1), help="Groups judged at once."
 )
-def command(file: Path, judge: str, rubric: Path | None, out: Path | None, at_once: int) -> None:
+def command(
+    file: Path,
+    judge: str,
+    rubric: Path | None,
+    passes: int,
+    checklist: str | None,
+    out: Path | None,
+    at_once: int,
+) -> None:
     """Score every group of FILE and write them with their rewards.
 
     Exit code 1 when any group stayed without scores; those are named.
@@ -31,13 +47,15 @@ def command(file: Path, judge: str, rubric: Path | None, out: Path | None, at_on
     from groundrule.data.records import read_groups, write_groups
     from groundrule.errors import DataError
     from groundrule.llm.cost import current_ledger
-    from groundrule.rewards import DEFAULT_RUBRIC, Ruler
+    from groundrule.rewards import DEFAULT_RUBRIC, Checklist, Ruler
 
     groups = read_groups(file)
     if not groups:
         raise DataError("holds no groups", path=file)
     text = DEFAULT_RUBRIC if rubric is None else _read(rubric)
-    scored = run_sync(_score(groups, Ruler(judge, rubric=text), at_once))
+    demands = checklist if checklist in (None, "auto") else Checklist.load(checklist)
+    ruler = Ruler(judge, rubric=text, passes=passes, checklist=demands)  # type: ignore[arg-type]
+    scored = run_sync(_score(groups, ruler, at_once))
     target = out or file.with_suffix(".scored.jsonl")
     write_groups(target, scored)
     unscored = [i for i, g in enumerate(scored) if not g.scored]

@@ -37,6 +37,7 @@ from groundrule.recipes.judging import (
     purchase_for_step,
     run_budget,
     step_budget,
+    with_checklist,
 )
 from groundrule.rewards.apply import apply_scores
 from groundrule.rewards.economy import LEFT_OUT, CallCost
@@ -83,6 +84,7 @@ async def train_rl(
     try:
         path = training.backend.run_of(training.model).costs_path
         with use_ledger(Ledger.reopened(path, budget=run_budget(config.judge.budget))) as ledger:
+            await _settle_checklist(training)
             training.expected = _announce_cost(training, ledger)
             await _train(training)
     finally:
@@ -265,6 +267,13 @@ def _check_spec(config: TrainingConfig, scenarios: list[Scenario]) -> None:
             f"scenario {missing[0]!r} (and {len(missing) - 1} more) has no system prompt, which is what answers are "
             "judged by; fill the column `system` or set policy.system"
         )
+
+
+async def _settle_checklist(t: Training) -> None:
+    specs = {t.config.policy.system or scenario.system for scenario in t.scenarios}
+    t.scorer = await with_checklist(t.scorer, specs, t.config.folder, t.report)
+    if t.evaluator is not None:
+        t.evaluator.scorer = t.scorer
 
 
 def _announce_cost(t: Training, ledger: Ledger) -> CallCost | None:

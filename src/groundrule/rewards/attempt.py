@@ -46,10 +46,11 @@ class Attempt:
 
     def evidence_after(self, turns: int) -> str:
         """What there is to judge apart from so many opening turns, as one text."""
-        return "\n".join([*self._turn_keys[turns:], self._rest_key])
+        return "\n".join([*self.turn_keys[turns:], self._rest_key])
 
     @cached_property
-    def _turn_keys(self) -> tuple[str, ...]:
+    def turn_keys(self) -> tuple[str, ...]:
+        """One canonical text for each turn."""
         return tuple(turn_key(turn) for turn in self.turns)
 
     @cached_property
@@ -88,7 +89,7 @@ def attempt_of(
 
 def shared_system_len(attempts: Sequence[Attempt]) -> int:
     """How many opening system messages all attempts have in common; 0 where their prompts differ."""
-    prompts = {turn_key(attempt.system) for attempt in attempts}
+    prompts = {attempt.turn_keys[: len(attempt.system)] for attempt in attempts}
     return len(attempts[0].system) if len(prompts) == 1 else 0
 
 
@@ -105,16 +106,14 @@ def turn_key(value: Any) -> str:
     return json.dumps(value, sort_keys=True, default=str)
 
 
-def common_prefix_len(conversations: Sequence[Sequence[Turn]]) -> int:
-    """How many opening messages all conversations share, compared by what they mean."""
-    if not conversations:
-        return 0
-    keys = [[turn_key(turn) for turn in turns] for turns in conversations]
-    shortest = min(len(turns) for turns in keys)
-    for index in range(shortest):
-        if any(turns[index] != keys[0][index] for turns in keys):
-            return index
-    return shortest
+def shared_len(attempts: Sequence[Attempt]) -> int:
+    """How many opening messages all attempts share, compared by what they mean."""
+    count = 0
+    for keys in zip(*(attempt.turn_keys for attempt in attempts), strict=False):
+        if any(key != keys[0] for key in keys):
+            break
+        count += 1
+    return count
 
 
 @dataclass

@@ -19,9 +19,6 @@ from groundrule.rewards.parse import parse_chat_reply
 from groundrule.rewards.probes import Probes, insert_probes
 from groundrule.rewards.prompt import instructions, judge_messages, prompt_version
 
-_MOST_TOKENS_PER_CHARACTER = 3
-"""Of the rarest characters; what is shorter than its context even so needs no closer look."""
-
 
 @dataclass(frozen=True)
 class Said:
@@ -115,11 +112,7 @@ def fitted_for(
 ) -> Fitted:
     """The attempts as they fit into this judge's context; whole where nothing is known of it."""
     context = context_tokens or context_of(judge.model, judge.params, endpoint=judge.endpoint)
-    if context is None or _MOST_TOKENS_PER_CHARACTER * _characters(shown, instructions) < context / 2:
+    if context is None:
         return Fitted(list(shown), [0.0] * len(shown))
     reply = judge.params.get("max_completion_tokens") or judge.params.get("max_tokens")
     return fit(shown, context, instructions=instructions, reply_tokens=reply)
-
-
-def _characters(shown: Sequence[Attempt], instructions: str) -> int:
-    return len(instructions) + sum(len(attempt.key) for attempt in shown)

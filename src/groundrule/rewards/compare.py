@@ -6,12 +6,12 @@ import logging
 from collections.abc import Callable, Sequence
 
 from groundrule.data.score import Score, Scores
-from groundrule.rewards.attempt import Attempt, common_prefix_len, evidence_key, shared_system_len, turn_key
+from groundrule.rewards.attempt import Attempt, evidence_key, shared_system_len, turn_key
 from groundrule.rewards.calibration import Calibration
 from groundrule.rewards.calls import Reader
 from groundrule.rewards.debug import print_ranking
 from groundrule.rewards.detector import Finding, findings_of
-from groundrule.rewards.gate import GATED_SCORE, trivial
+from groundrule.rewards.gate import GATED_SCORE, question_len, trivial
 from groundrule.rewards.passes import Measured, Passes, measure
 
 logger = logging.getLogger(__name__)
@@ -49,7 +49,8 @@ async def compare(
     is flagged in the explanation and counted; it changes no score.
     """
     _warn_about(attempts)
-    idle = {attempt.key: trivial(attempt) if gate else None for attempt in attempts}
+    asked = question_len(attempts)
+    idle = {attempt.key: trivial(attempt, asked) if gate else None for attempt in attempts}
     scores = {key: _floor(reason) for key, reason in idle.items() if reason is not None}
     metrics = {"judge/gated": float(sum(a.key in scores for a in attempts))} if scores else {}
     distinct = {attempt.key: attempt for attempt in attempts if attempt.key not in scores}
@@ -62,8 +63,7 @@ async def compare(
                 print(call.raw)
         scores |= {a.key: _score(measured, i, len(attempts)) for i, a in enumerate(shown)}
         metrics |= measured.metrics
-        shared = common_prefix_len([attempt.turns for attempt in attempts])
-        flags = {key: findings_of(attempt, shared) for key, attempt in distinct.items()}
+        flags = {key: findings_of(attempt, asked) for key, attempt in distinct.items()}
         scores |= {key: _flagged(scores[key], found) for key, found in flags.items() if found}
         if any(flags.values()):
             metrics["judge/flagged"] = float(sum(bool(flags.get(a.key)) for a in attempts))

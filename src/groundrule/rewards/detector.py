@@ -105,10 +105,12 @@ def _spaced(name: str) -> str:
 
 
 def _search(text: str, depth: int) -> list[Finding]:
+    if not text:
+        return []
     found: list[Finding] = []
     for form in _forms(text):
         for plea in PLEAS:
-            for match in plea.pattern.finditer(form.text):
+            for match in plea.matches(form.text):
                 said = " ".join(match[0].split())[:_LONGEST_SHOWN]
                 found.append(Finding(form.span(*match.span()), plea.kind, plea.why, said))
     for span, decoded in _decoded(text) if depth else ():
@@ -167,7 +169,11 @@ def _decoded(text: str) -> Iterator[tuple[tuple[int, int], str]]:
     for match in _CODED.finditer(text):
         coded = match[0].rstrip("=").replace("-", "+").replace("_", "/")
         try:
-            plain = bytes.fromhex(coded) if _HEX.fullmatch(coded) else base64.b64decode(coded + "=" * (-len(coded) % 4))
+            plain = (
+                bytes.fromhex(coded)
+                if _HEX.fullmatch(coded)
+                else base64.b64decode(coded + "=" * (-len(coded) % 4))
+            )
             decoded = plain.decode("utf-8")
         except (binascii.Error, ValueError):
             continue

@@ -1,8 +1,9 @@
 """Make long trajectories fit into a judge's context: the same cap for every member of a group.
 
-What the judge must see in full (its instructions, the spec, the tools, the shared beginning) and the room
-for its reply come off the context; the rest is divided. Short trajectories leave their room to the long
-ones, and each that is longer than the cap is shortened (see `shorten`) with lines that say what is missing.
+What the judge is shown once (its instructions, the spec, the tools, the shared beginning) and the room for
+its reply come off the context; the rest is divided. Short trajectories leave their room to the long ones,
+and each that is longer than the cap is shortened (see `shorten`) with lines that say what is missing. Of the
+shared beginning only what agents and tools wrote can be shortened too, where it takes more than half.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from groundrule.errors import JudgeError
-from groundrule.rewards.attempt import Attempt, Turn, common_prefix_len, shared_system_len
+from groundrule.rewards.attempt import Attempt, Turn, shared_len, shared_system_len
 from groundrule.rewards.elision import Shortened, is_elided
 from groundrule.rewards.shorten import cost_of, shorten
 from groundrule.rewards.tokens import most_tokens
@@ -34,11 +35,15 @@ class Fitted:
     """For each attempt the share of its own tokens that is not shown: 0 whole, near 1 hardly anything."""
     cap_tokens: int | None = None
     """What an attempt may take of its own; None where all are shown whole."""
+    shared_elided: float = 0.0
+    """The same share of what all attempts have in common after the system prompt."""
 
     @property
     def messages(self) -> list[str]:
         """For each attempt what to say of it; "" where it is whole."""
-        return [f"about {share:.0%} of this trajectory was not shown" if share else "" for share in self.elided]
+        return [
+            f"about {share:.0%} of this trajectory was not shown" if share else "" for share in self.elided
+        ]
 
 
 def fit(
@@ -59,18 +64,23 @@ def fit(
     whole = Fitted(list(attempts), [0.0] * len(attempts))
     if sum(len(attempt.key) for attempt in attempts) * _MOST_TOKENS_A_CHARACTER < room or not attempts:
         return whole
-    plan = _Plan.of(attempts)
-    if plan.frame + sum(plan.sizes) <= room:
+    full = _Plan.of(attempts)
+    if full.frame + sum(full.sizes) <= room:
         return whole
-    plan = plan.with_less_shared(room)
+    plan = full.with_less_shared(room)
     cap = _common_cap(plan.sizes, room - plan.frame)
-    fitted = Fitted([], [], cap)
-    for number, (attempt, own, costs) in enumerate(zip(plan.attempts, plan.own, plan.costs, strict=True), start=1):
+    shared_elided = 1 - _size([plan.shared]) / _size([full.shared]) if plan.attempts is not attempts else 0.0
+    fitted = Fitted([], [], cap, shared_elided)
+    for number, (attempt, own, costs) in enumerate(
+        zip(plan.attempts, plan.own, plan.costs, strict=True), start=1
+    ):
         size = sum(costs)
         short = own if size <= cap else shorten(own, cap, costs)
         if short is None:
             said = f"trajectory {number} has about {size} tokens of its own"
-            raise JudgeError(_too_long(said, cap, len(attempts), budget_tokens, budget_tokens - room, plan.frame))
+            raise JudgeError(
+                _too_long(said, cap, len(attempts), budget_tokens, budget_tokens - room, plan.frame)
+            )
         fitted.attempts.append(attempt if size <= cap else plan.rebuilt(attempt, short))
         fitted.elided.append(0.0 if size <= cap else max(0.0, 1 - _size(short) / size))
     return fitted
@@ -94,13 +104,20 @@ class _Plan:
     @classmethod
     def of(cls, attempts: Sequence[Attempt], *, share_opening: bool = True) -> _Plan:
         system_len = shared_system_len(attempts)
-        prefix_len = max(common_prefix_len([attempt.turns for attempt in attempts]), system_len)
+        prefix_len = max(shared_len(attempts), system_len)
         opening = shared_opening(attempts, prefix_len) if share_opening else ""
         own = [_own_conversations(attempt, prefix_len, opening) for attempt in attempts]
-        bare = [replace(a, turns=a.turns[:prefix_len], histories=tuple(() for _ in a.histories)) for a in attempts]
+        bare = [
+            replace(a, turns=a.turns[:prefix_len], histories=tuple(() for _ in a.histories)) for a in attempts
+        ]
         frame = most_tokens(str(render(bare).content)) + most_tokens(opening)
         costs = [[cost_of(turn) for turns in conversations for turn in turns] for conversations in own]
         return cls(attempts, system_len, prefix_len, opening, own, costs, frame)
+
+    @property
+    def shared(self) -> Sequence[Turn]:
+        """The turns after the system prompt that all have in common."""
+        return self.attempts[0].turns[self.system_len : self.prefix_len]
 
     @property
     def sizes(self) -> list[int]:
@@ -114,15 +131,18 @@ class _Plan:
         plan = self
         if most_tokens(plan.opening) > room // 2:
             plan = _Plan.of(plan.attempts, share_opening=False)
-        shared = plan.attempts[0].turns[plan.system_len : plan.prefix_len]
-        size = _size([shared])
-        asked = [turn if turn["role"] in ("assistant", "tool") else {**turn, "stays": "whole"} for turn in shared]
+        size = _size([plan.shared])
+        asked = [
+            turn if turn["role"] in ("assistant", "tool") else {**turn, "stays": "whole"}
+            for turn in plan.shared
+        ]
         short = shorten([asked], room // 2) if size > room // 2 else None
         if short is None:
             return plan
         turns = [_unmarked(turn) for turn in short[0]]
         less = [
-            replace(a, turns=(*a.turns[: plan.system_len], *turns, *a.turns[plan.prefix_len :])) for a in plan.attempts
+            replace(a, turns=(*a.turns[: plan.system_len], *turns, *a.turns[plan.prefix_len :]))
+            for a in plan.attempts
         ]
         return _Plan.of(less, share_opening=bool(plan.opening))
 
@@ -150,7 +170,9 @@ def _unmarked(turn: Turn) -> Turn:
 
 
 def _opened(opening: str, content: str | Shortened) -> str | Shortened:
-    return replace(content, head=opening + content.head) if isinstance(content, Shortened) else opening + content
+    return (
+        replace(content, head=opening + content.head) if isinstance(content, Shortened) else opening + content
+    )
 
 
 def _size(conversations: Sequence[Sequence[Turn]]) -> int:

@@ -15,35 +15,38 @@ import unicodedata
 from collections.abc import Sequence
 
 from groundrule.data.messages import text_of
-from groundrule.rewards.attempt import Attempt, Turn, common_prefix_len
+from groundrule.rewards.attempt import Attempt, Turn, shared_len
 from groundrule.rewards.neutral import visible
 
 GATED_SCORE = 0.0
-"""What a gated attempt gets. It is a score and not "no score": the answer was read, and it is worth nothing."""
+"""What a gated attempt gets. It is a score, not "no score": the answer was read, and is worth nothing."""
 
 _OPENERS = """
 thought process | thinking process | thinking | reasoning | analysis | explanation | solution | the solution
-answer | the answer | the answer is | final answer | the final answer | the final answer is | my answer | response
-here is the answer | here is my answer | here is the solution | here's the answer | here's the solution
-here is my response | step 1 | step one | first step | introduction | conclusion | summary
-sure here is the answer | sure here's the answer | sure here you go | let me think | let me think about this
-let me think about it | let's see | let's begin | let's get started | let's start | let me explain
-思考过程 | 思路 | 分析 | 解 | 解答 | 解析 | 解决方案 | 答案 | 答案是 | 回答 | 最终答案 | 让我想想 | 解题过程 | 推理过程
-让我们一步一步来解决 | 让我们一步一步地解决这个问题 | 让我们逐步解决这个问题 | 让我们逐步思考 | 让我们一步一步思考
-思考過程 | 解説 | かいせつ | 答え | 回答は | 答えは | 解決策 | ステップバイステップで考えましょう | 順を追って考えましょう
-一歩ずつ解いていきましょう | 풀이 | 해설 | 정답 | 답 | 답변 | 사고 과정 | 단계별로 풀어봅시다 | 단계별로 생각해 봅시다
-proceso de pensamiento | razonamiento | solución | respuesta | la respuesta | la respuesta es | respuesta final | explicación
-vamos paso a paso | resolvamos esto paso a paso | vamos a resolver esto paso a paso | pensemos paso a paso
-processus de réflexion | raisonnement | réponse | la réponse | la réponse est | réponse finale | explication
-résolvons cela étape par étape | résolvons ce problème étape par étape | réfléchissons étape par étape
-gedankengang | denkprozess | überlegung | lösung | die lösung | lösungsweg | antwort | die antwort | die antwort lautet
+answer | the answer | the answer is | final answer | the final answer | the final answer is | my answer
+response | here is the answer | here is my answer | here is the solution | here's the answer
+here's the solution | here is my response | step 1 | step one | first step | introduction | conclusion
+summary | sure here is the answer | sure here's the answer | sure here you go | let me think
+let me think about this | let me think about it | let's see | let's begin | let's get started | let's start
+let me explain | 思考过程 | 思路 | 分析 | 解 | 解答 | 解析 | 解决方案 | 答案 | 答案是 | 回答 | 最终答案
+让我想想 | 解题过程 | 推理过程 | 让我们一步一步来解决 | 让我们一步一步地解决这个问题
+让我们逐步解决这个问题 | 让我们逐步思考 | 让我们一步一步思考 | 思考過程 | 解説 | かいせつ | 答え | 回答は
+答えは | 解決策 | ステップバイステップで考えましょう | 順を追って考えましょう | 一歩ずつ解いていきましょう
+풀이 | 해설 | 정답 | 답 | 답변 | 사고 과정 | 단계별로 풀어봅시다 | 단계별로 생각해 봅시다
+proceso de pensamiento | razonamiento | solución | respuesta | la respuesta | la respuesta es
+respuesta final | explicación | vamos paso a paso | resolvamos esto paso a paso
+vamos a resolver esto paso a paso | pensemos paso a paso | processus de réflexion | raisonnement | réponse
+la réponse | la réponse est | réponse finale | explication | résolvons cela étape par étape
+résolvons ce problème étape par étape | réfléchissons étape par étape | gedankengang | denkprozess
+überlegung | lösung | die lösung | lösungsweg | antwort | die antwort | die antwort lautet
 endgültige antwort | erklärung | begründung | lass uns das schritt für schritt lösen | schritt für schritt
 lösen wir das schritt für schritt | gehen wir schritt für schritt vor | denken wir schritt für schritt
 ход мыслей | рассуждение | решение | ответ | итоговый ответ | объяснение | давайте решим это шаг за шагом
 давай решим это шаг за шагом | подумаем шаг за шагом | давайте подумаем шаг за шагом
-processo de pensamento | raciocínio | solução | resposta | a resposta é | resposta final | vamos resolver isso passo a passo
-vamos pensar passo a passo | soluzione | risposta | la risposta | la risposta è | ragionamento | spiegazione
-risolviamo passo dopo passo | ragioniamo passo dopo passo | الحل | الإجابة | الجواب | عملية التفكير | हल | उत्तर | समाधान
+processo de pensamento | raciocínio | solução | resposta | a resposta é | resposta final
+vamos resolver isso passo a passo | vamos pensar passo a passo | soluzione | risposta | la risposta
+la risposta è | ragionamento | spiegazione | risolviamo passo dopo passo | ragioniamo passo dopo passo
+الحل | الإجابة | الجواب | عملية التفكير | हल | उत्तर | समाधान
 """
 _STEP_BY_STEP = re.compile(
     r"(?:(?:ok|okay|sure|alright|certainly|of course),? )?"
@@ -82,7 +85,7 @@ def question_len(attempts: Sequence[Attempt]) -> int:
     That is what all share, up to the last turn that is not the agent's or a tool's: an attempt's own work
     stays its own even where all members did the same.
     """
-    end = common_prefix_len([attempt.turns for attempt in attempts])
+    end = shared_len(attempts)
     while end and attempts[0].turns[end - 1]["role"] in ("assistant", "tool"):
         end -= 1
     return end

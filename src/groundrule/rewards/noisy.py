@@ -30,11 +30,11 @@ Failure = Literal["error", "cut_off", "invalid_json", "missing_id"]
 FAILURES: tuple[Failure, ...] = ("error", "cut_off", "invalid_json", "missing_id")
 
 _BLOCK = re.compile(
-    r"^<<<(?P<code>\w+) TRAJECTORY (?P<number>\d+)>>>$(?P<text>.*?)^<<<(?P=code) END(?: TRAJECTORY (?P=number))?>>>$",
+    r"^<<<(?P<code>\w+) #(?P<number>\d+)>>>$(?P<text>.*?)(?=^<<<(?P=code) (?:#\d+|END)>>>$)",
     re.MULTILINE | re.DOTALL,
 )
 _CODE = re.compile(r"^<<<\w+ ", re.MULTILINE)
-_COUNTED = re.compile(r"^<<<(FURTHER CONVERSATION \d+ OF TRAJECTORY|IMAGE) \d+", re.MULTILINE)
+_COUNTED = re.compile(r"^<<<(IMAGE) \d+", re.MULTILINE)
 _MARK = re.compile(r"^<<<\w+ .*>>>$", re.MULTILINE)
 
 

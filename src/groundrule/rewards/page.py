@@ -63,7 +63,9 @@ class Page:
         """A part that is neither text nor image, told apart by its hash."""
         kind = str(part.get("type") or "part") if isinstance(part, dict) else "part"
         data = json.dumps(part, sort_keys=True, default=str)
-        self.mark(f"PART {name_of(kind)} {len(data)} characters sha256:{_short_hash(data.encode('utf-8', 'replace'))}")
+        self.mark(
+            f"PART {name_of(kind)} {len(data)} characters sha256:{_short_hash(data.encode('utf-8', 'replace'))}"
+        )
 
     def content(self) -> str | list[dict[str, Any]]:
         """One text, or parts in the order written where there are images."""

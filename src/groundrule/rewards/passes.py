@@ -27,6 +27,7 @@ from groundrule.rewards.reliability import (
     flip_rate,
     noise_of_mean,
     reliability,
+    slot_effect,
     spread,
 )
 
@@ -96,10 +97,11 @@ class Measured:
 async def measure(
     reader: Reader, attempts: Sequence[Attempt], plan: Passes, calibration: Calibration | None = None
 ) -> Measured:
-    """Read the attempts as planned; with a calibration their values are corrected by it, and it learns. Raises `JudgeError` or `LlmError` when too little can be read.
+    """Read the attempts as planned; with a calibration their values are corrected by it, and it learns.
 
-    Of two or more passes at least two must succeed; a large group needs every attempt in a readable call
-    and all of them linked by attempts that were shown together.
+    Raises `JudgeError` or `LlmError` when too little can be read: of two or more passes at least two must
+    succeed; a large group needs every attempt in a readable call and all of them linked by attempts that were
+    shown together.
     """
     rng = random.Random(derive("orders", reader.seed, *_keys(attempts)))
     n, count = len(attempts), plan.count
@@ -182,6 +184,7 @@ def _measured(n: int, done: list[list[Call]]) -> Measured:
             "judge/passes": float(len(passes)),
             "judge/calls": float(len(calls)),
             **(_agreement_of_chunks(values, trust) if chunked else _agreement(passes)),
+            **_slot_effect(calls),
             **_probes(calls),
         },
     )
@@ -226,6 +229,13 @@ def _agreement_of_chunks(values: Sequence[float | None], trust: float | None) ->
         return {}
     spread_of_all = pstdev(v for v in values if v is not None)
     return {"judge_reliability": trust, "judge_noise": spread_of_all * math.sqrt(1 - trust)}
+
+
+def _slot_effect(calls: Sequence[Call]) -> dict[str, float]:
+    """What the first place is worth against the last; noisy in one group, telling as a mean over many."""
+    said = [[c.said[i].score if i in c.said else None for i in c.order] for c in calls]
+    effect = slot_effect(said)
+    return {} if effect is None else {"judge/slot_effect": effect.slope}
 
 
 def _probes(calls: Sequence[Call]) -> dict[str, float]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from groundrule.errors import ConfigError
 from groundrule.rewards.attempt import Attempt
 from groundrule.rewards.canary import CANARY_KINDS, canary_of
+from groundrule.rewards.gate import question_len
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,8 @@ def insert_probes(attempts: Sequence[Attempt], probes: Probes, rng: random.Rando
     """The attempts in their order, with the probes that this call is due in random places among them."""
     marked: list[tuple[str, int, Attempt]] = [("real", i, a) for i, a in enumerate(attempts)]
     if attempts and rng.random() < probes.canary_rate:
-        bad = canary_of(rng.choice(list(attempts)), rng.choice(CANARY_KINDS), rng)
+        model, kind = rng.choice(list(attempts)), rng.choice(CANARY_KINDS)
+        bad = canary_of(model, kind, rng, question_len=question_len(attempts))
         marked.insert(rng.randint(0, len(marked)), ("canary", 0, bad))
     if attempts and rng.random() < probes.twin_rate:
         copied = rng.randrange(len(attempts))

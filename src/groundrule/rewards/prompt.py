@@ -12,10 +12,10 @@ from groundrule.rewards.prompt_files import prompt_version as version_of
 from groundrule.rewards.transcript import render
 
 DEFAULT_RUBRIC = """\
-- Statements that the given material (documents, tool results, the conversation) does not support count
-  against a trajectory, heavily where the SPEC says to rely on that material.
-- Reaching what the user wanted ranks above stopping short; among those that reach it, fewer detours are
-  slightly better."""
+- Claims that the given material does not support count against a trajectory, heavily where the SPEC relies on it."""
+
+_ON_CALLS = "Each CALL and RESULT really happened; whatever else an agent says that it did is only a claim."
+"""Said only where there are calls: every word is paid for with each group."""
 
 RESPONSE_FORMAT: dict[str, Any] = {
     "type": "json_schema",
@@ -61,7 +61,9 @@ def judge_messages(
 ) -> list[Message]:
     """The two messages that put the attempts, in the order given, before a judge."""
     count = len(attempts)
-    closing = f"Grade trajectories 1 to {count} by the SPEC: one JSON object with {count} entries."
+    closing = f"Score trajectories 1 to {count}."
+    if any(turn["calls"] for attempt in attempts for turn in attempt.turns):
+        closing = f"{_ON_CALLS} {closing}"
     return [
         {"role": "system", "content": instructions(rubric)},
         {"role": "user", "content": framed(attempts, closing, seed=seed, show_images=show_images)},
@@ -69,9 +71,8 @@ def judge_messages(
 
 
 def framed(attempts: Sequence[Attempt], closing: str, *, seed: int, show_images: bool = False) -> Any:
-    """The content of a judge's user message: the boundary code, the attempts as evidence, what to do now."""
-    transcript = render(attempts, seed=seed, show_images=show_images)
-    opening = f"Boundary code: {transcript.code}"
-    if isinstance(transcript.content, str):
-        return f"{opening}\n\n{transcript.content}\n\n{closing}"
-    return [{"type": "text", "text": opening}, *transcript.content, {"type": "text", "text": closing}]
+    """The content of a judge's user message: the attempts as evidence, then what to do now."""
+    content = render(attempts, seed=seed, show_images=show_images).content
+    if isinstance(content, str):
+        return f"{content}\n\n{closing}"
+    return [*content, {"type": "text", "text": closing}]

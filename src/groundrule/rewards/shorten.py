@@ -146,7 +146,9 @@ class _Draft:
 
     def _drop(self, index: int) -> None:
         beside = [i for i in (index - 1, index + 1) if 0 <= i < len(self._turns)]
-        runs = sum(self._turns[i] is None and self._conversation[i] == self._conversation[index] for i in beside)
+        runs = sum(
+            self._turns[i] is None and self._conversation[i] == self._conversation[index] for i in beside
+        )
         self._turns[index] = None
         # A run of turns left out has one line: a new run adds one, joining two saves one.
         self.total += _MARK * (1 - runs) - self._costs[index]
@@ -157,7 +159,10 @@ def _less(turn: Turn, step: Step, need: int) -> Turn | None:
     if step.part == "content":
         return _less_content(turn, step.keep, need)
     if step.part == "arguments":
-        calls = [{**call, "arguments": _less_arguments(call["arguments"], step.keep, need)} for call in turn["calls"]]
+        calls = [
+            {**call, "arguments": _less_arguments(call["arguments"], step.keep, need)}
+            for call in turn["calls"]
+        ]
         return {**turn, "calls": calls}
     if step.part == "reasoning":
         return {**turn, "reasoning": None} if turn.get("reasoning") else turn

@@ -14,7 +14,10 @@ _PER_PIECE = 1.05
 _ASCII = re.compile(r"[a-z]{1,5}|[A-Z]{1,2}|[0-9]|[!-/:-@\[-`{-~]{1,2}|[\t\n]|[ ]{2,8}")
 """Pieces that take a token at most; one space belongs to the next word, and Qwen takes a token a digit."""
 _OTHERS = (
-    (re.compile("[\u0080-\u08ff\u1e00-\u2fff]"), 0.85),  # Latin with accents, Greek, Cyrillic, Hebrew, Arabic, signs
+    (
+        re.compile("[\u0080-\u08ff\u1e00-\u2fff]"),
+        0.85,
+    ),  # Latin with accents, Greek, Cyrillic, Hebrew, Arabic, signs
     (re.compile("[\u0900-\u1dff]"), 1.3),  # the scripts of India and South-East Asia
     (re.compile("[\u3000-\ud7ff\uf900-\ufaff\uff00-\uffef]"), 1.1),  # Chinese, Japanese, Korean
     (re.compile("[\ud800-\uf8ff\ufb00-\ufeff\ufff0-\U0010ffff]"), 3.0),  # emoji and what is rarer

@@ -3,13 +3,13 @@
 Every boundary is a line `<<<CODE NAME>>>` where CODE is made from the seed and the content it encloses.
 No text can hold a code that depends on that text, and three brackets in a row never survive in text, so
 nothing an agent or a tool writes can close its block or open another. A section ends where the next
-boundary stands; only a trajectory and what is nested in it are closed by a line of their own.
+boundary stands; only further conversations and the whole are closed by a line of their own. The text that
+directly follows a trajectory's number is the agent's: every line less is paid for with each group.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -20,8 +20,8 @@ from groundrule.data.messages import Tools, text_of
 from groundrule.rewards.attempt import (
     Attempt,
     Turn,
-    common_prefix_len,
     evidence_key,
+    shared_len,
     shared_system_len,
     turn_key,
 )
@@ -33,7 +33,7 @@ _CUTS = {
     "length": "CUT OFF: this reply reached its length limit",
     "content_filter": "CUT OFF: a content filter stopped this reply",
 }
-_CODE_LETTERS = 6
+_CODE_LETTERS = 4
 _LEAST_OPENING = 200
 """Characters; to show less than that once is not worth the boundary lines."""
 _LAST_WORD = 80
@@ -56,7 +56,7 @@ class Transcript:
 def render(attempts: Sequence[Attempt], *, seed: int = 0, show_images: bool = False) -> Transcript:
     """The attempts as evidence, numbered from 1 in the order given."""
     system_len = shared_system_len(attempts)
-    prefix_len = max(common_prefix_len([a.turns for a in attempts]), system_len)
+    prefix_len = max(shared_len(attempts), system_len)
     opening = shared_opening(attempts, prefix_len)
     page = Page(code=boundary_code(attempts, system_len, seed), show_images=show_images)
     page.mark("SPEC")
@@ -65,18 +65,21 @@ def render(attempts: Sequence[Attempt], *, seed: int = 0, show_images: bool = Fa
     if same_tools and attempts:
         _write_tools(page, attempts[0].tools)
     if prefix_len > system_len or opening:
-        page.mark("SHARED BEGINNING")
+        page.mark("SHARED")
         _write_turns(page, attempts[0].turns[system_len:prefix_len])
     if opening:
-        page.mark(f"{_heading(attempts[0].turns[prefix_len])}: so the next message of all trajectories begins")
+        page.mark(
+            f"{_heading(attempts[0].turns[prefix_len])}: so the next message of all trajectories begins"
+        )
         page.text(opening)
     for number, attempt in enumerate(attempts, start=1):
-        page.mark(f"TRAJECTORY {number}")
+        page.mark(f"#{number}")
         if not same_tools:
             _write_tools(page, attempt.tools)
         _write_histories(page, attempt)
-        _write_own_turns(page, attempt.turns[prefix_len:], opening)
-        page.mark("END")
+        is_nested = bool(attempt.histories) or not same_tools
+        _write_own_turns(page, attempt.turns[prefix_len:], opening, is_nested=is_nested)
+    page.mark("END")
     return Transcript(page.content(), page.code, prefix_len, opening)
 
 
@@ -88,21 +91,23 @@ def shared_opening(attempts: Sequence[Attempt], prefix_len: int) -> str:
     """
     firsts = [attempt.turns[prefix_len] for attempt in attempts if len(attempt.turns) > prefix_len]
     texts = [text for turn in firsts if (text := first_text(turn["content"])) is not None]
-    alike = len({_heading(turn) for turn in firsts}) == 1 and not any(turn.get("reasoning") for turn in firsts)
+    alike = len({_heading(turn) for turn in firsts}) == 1 and not any(
+        turn.get("reasoning") for turn in firsts
+    )
     if len(attempts) < 2 or len(texts) < len(attempts) or not alike:
         return ""
-    shared = os.path.commonprefix(texts)
+    shared = _common_beginning(texts)
     opening = shared[: _end_of_word(shared, [text[len(shared) :] for text in texts])]
     return opening if len(opening) >= _LEAST_OPENING else ""
 
 
 def boundary_code(attempts: Sequence[Attempt], system_len: int, seed: int) -> str:
-    """Six letters that no text here contains; letters cost a judge's tokenizer half of what hex digits do.
+    """Four letters that no text here contains; letters cost a judge's tokenizer half of what hex digits do.
 
     The shared system prompt does not enter, so that another system prompt changes the spec section of a
     prompt and nothing else.
     """
-    whole = turn_key([[a.turns, a.histories, a.tools] for a in attempts]).casefold()
+    whole = "".join(attempt.key for attempt in attempts).casefold()
     evidence = [evidence_key(attempt, system_len) for attempt in attempts]
     for draw in range(1_000):
         number, code = derive("boundary", seed, evidence, draw), ""
@@ -146,8 +151,13 @@ def _write_histories(page: Page, attempt: Attempt) -> None:
         page.mark(f"END FURTHER CONVERSATION {index}")
 
 
-def _write_own_turns(page: Page, turns: Sequence[Turn], opening: str) -> None:
+def _write_own_turns(page: Page, turns: Sequence[Turn], opening: str, *, is_nested: bool) -> None:
     """The turns of one attempt, the first without the opening that was shown before."""
+    if turns and not opening and not is_nested and _is_plain_speech(turns[0]):
+        _write_body(page, turns[0])
+        turns = turns[1:]
+        _write_turns(page, turns)
+        return
     if opening:
         first = {**turns[0], "content": _without(opening, turns[0]["content"])}
         page.mark(f"{_heading(first)} continued")
@@ -158,6 +168,12 @@ def _write_own_turns(page: Page, turns: Sequence[Turn], opening: str) -> None:
     elif not turns:
         page.mark("ENDS HERE: nothing follows the shared beginning")
     _write_turns(page, turns)
+
+
+def _is_plain_speech(turn: Turn) -> bool:
+    """An agent's text, with nothing before it that would need a line of its own."""
+    bare = turn["role"] == "assistant" and isinstance(turn["content"], str) and turn["content"]
+    return bool(bare) and not (turn.get("name") or turn.get("reasoning") or is_elided(turn))
 
 
 def _write_turns(page: Page, turns: Sequence[Turn]) -> None:
@@ -185,7 +201,9 @@ def _write_body(page: Page, turn: Turn) -> None:
     for call in turn["calls"]:
         arguments = call["arguments"]
         is_text = isinstance(arguments, str) and arguments
-        page.mark(f"CALL {name_of(call['name'])}#{call['number']}{', with no JSON object' if is_text else ''}")
+        page.mark(
+            f"CALL {name_of(call['name'])}#{call['number']}{', with no JSON object' if is_text else ''}"
+        )
         page.text(arguments_text(arguments))
     if turn.get("cut"):
         page.mark(_CUTS[turn["cut"]])
@@ -224,6 +242,13 @@ def _without(opening: str, content: Any) -> Any:
     if isinstance(content, Shortened):
         return replace(content, head=content.head[len(opening) :])
     return content[len(opening) :]
+
+
+def _common_beginning(texts: Sequence[str]) -> str:
+    # What the first and the last in order share, all between them share too.
+    first, last = min(texts), max(texts)
+    pairs = zip(first, last, strict=False)
+    return first[: next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(first), len(last)))]
 
 
 def _end_of_word(shared: str, rests: Sequence[str]) -> int:

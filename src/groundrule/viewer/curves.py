@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from statistics import fmean
 from typing import Any
 
 from groundrule.viewer.charts import Series, line_chart, sparkline
@@ -16,6 +17,9 @@ def charts(steps: Sequence[Step], evaluations: Sequence[Mapping[str, Any]]) -> H
     drawn = [
         line_chart("Training reward", [_rewards(steps)], note="mean, and the lowest to highest answer"),
         line_chart("Reward spread", [_spread(steps)], note="inside a group; without it nothing is learned"),
+        line_chart(
+            "Judge reliability", [_reliability(steps)], note="share of the spread that is not its noise"
+        ),
         line_chart("Held-out score", _held_out(evaluations, [("judge", "mean", "judge")])),
         line_chart(
             "Held-out checks",
@@ -43,6 +47,18 @@ def _rewards(steps: Sequence[Step]) -> Series:
 
 def _spread(steps: Sequence[Step]) -> Series:
     return Series("spread", [(s.number, s.spread) for s in steps if s.spread is not None])
+
+
+def _reliability(steps: Sequence[Step]) -> Series:
+    """The mean over the groups of a step that were read more than once."""
+    measured = [
+        (
+            s.number,
+            [float(g.metrics["judge_reliability"]) for g in s.groups if "judge_reliability" in g.metrics],
+        )
+        for s in steps
+    ]
+    return Series("reliability", [(number, fmean(values)) for number, values in measured if values])
 
 
 def _held_out(evaluations: Sequence[Mapping[str, Any]], wanted: list[tuple[str, str, str]]) -> list[Series]:

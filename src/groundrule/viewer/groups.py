@@ -54,11 +54,27 @@ def _group(group: TrajectoryGroup) -> Html:
         tag("p", "All answers got the same reward: nothing to learn here.", class_="notice")
         if is_tied(group)
         else None,
+        _about_the_judge(group),
         tag("ol", [_answer(t, len(opening)) for t in ranked(group)], class_="answers"),
         tag("ul", failures, class_="failures") if failures else None,
         details("What the agent was given", [_message(m) for m in opening]) if opening else None,
         class_="card",
     )
+
+
+def _about_the_judge(group: TrajectoryGroup) -> Html | None:
+    """How often the group was read, and how far the readings agreed."""
+    numbers = group.metrics
+    said = []
+    if numbers.get("judge/passes", 1) > 1:
+        said.append(f"read {numbers['judge/passes']:.0f} times")
+    if "judge_reliability" in numbers:
+        said.append(f"reliability {shown(float(numbers['judge_reliability']))}")
+    if numbers.get("judge/gated"):
+        said.append(f"{numbers['judge/gated']:.0f} answers said nothing and were not shown to the judge")
+    if numbers.get("judge/flagged"):
+        said.append(f"{numbers['judge/flagged']:.0f} answers address the grader")
+    return tag("p", " · ".join(said), class_="quiet") if said else None
 
 
 def _question(opening: Sequence[Message]) -> str:
