@@ -1,14 +1,17 @@
 """Long trajectories are shortened alike until the judge can read them, and say so."""
 
+import contextlib
 import json
 import random
 import re
 
 import pytest
 
-from fakes import chat, scores_json
+from fakes import chat, group_of, scores_json
 from groundrule.data import ChatReply, Usage
 from groundrule.errors import JudgeError, JudgeReplyError
+from groundrule.llm import ScriptedClient
+from groundrule.rewards import Ruler, ruler_score_group
 from groundrule.rewards.ask import check_prompt_arrived
 from groundrule.rewards.attempt import attempt_of
 from groundrule.rewards.elision import Elision, elided_turn
@@ -296,3 +299,30 @@ MEASURED = {
 @pytest.mark.parametrize(("text", "counted"), MEASURED.values(), ids=MEASURED)
 def test_the_guess_at_tokens_is_on_the_safe_side(text, counted):
     assert counted * 0.95 <= most_tokens(text) <= counted * 1.9
+
+
+LONG_TURNS = [{"role": "user", "content": "words and more words " * 900}]
+
+
+@pytest.mark.parametrize(("counted", "is_cut"), [(3900, False), (4096, True), (4070, True)])
+def test_a_prompt_that_fills_the_whole_context_was_cut(counted, is_cut):
+    reply = ChatReply("x", usage=Usage(prompt_tokens=counted))
+    with pytest.raises(JudgeReplyError) if is_cut else contextlib.nullcontext():
+        check_prompt_arrived(LONG_TURNS, reply, 4096)
+
+
+async def test_a_long_group_is_shortened_for_a_judge_of_small_context_and_says_so():
+    long = [f"answer {name}: " + "and so on, and so on; " * 2000 for name in "ab"]
+    client = ScriptedClient(lambda request: scores_json(0.5, 0.6))
+    judged = await ruler_score_group(group_of(*long), client)
+    assert "ruler/elided" not in judged.trajectories[0].metrics  # Nothing is known of a function's context.
+    scores = await Ruler(client, context_tokens=4096).score(group_of(*long))
+    assert scores[0].parts["elided"] > 0.5
+    assert "ELIDED" in str(client.requests[1].messages)
+
+
+async def test_what_cannot_fit_leaves_the_group_unscored_with_the_sizes():
+    group = group_of(*(f"answer {i}: " + "word " * 500 for i in range(8)))
+    scores = await Ruler(ScriptedClient([]), context_tokens=600).score(group)
+    assert scores[0].value is None
+    assert "600" in scores[0].reason

@@ -29,6 +29,7 @@ _HOPELESS = {"refusal", "prompt_truncated"}
 
 _RUNS = re.compile(r"(.)\1{3,}", re.DOTALL)
 _SMALLEST_CONTEXT = 1_500
+_FEWEST_REPLY_TOKENS = 32
 _SHOWN_AGAIN = 4_000
 
 
@@ -115,7 +116,7 @@ async def _ask_until_read(
         reply = await judge.client.complete(request)
         costs.append(reply.cost_usd)
         try:
-            check_prompt_arrived(conversation, reply)
+            check_prompt_arrived(conversation, reply, judge.context_tokens)
             return Reading(read(reply), reply, _sum(costs))
         except JudgeReplyError as error:
             if attempt == max_reasks or error.kind in _HOPELESS:
@@ -142,15 +143,24 @@ def _objection(reply: ChatReply, error: JudgeReplyError) -> list[Message]:
     return [{"role": "assistant", "content": said}, objection] if said else [objection]
 
 
-def check_prompt_arrived(messages: Sequence[Message], reply: ChatReply) -> None:
-    """Refuse a reply to a prompt that the server cut: it counted far fewer tokens than were sent.
+def check_prompt_arrived(messages: Sequence[Message], reply: ChatReply, context: int | None = None) -> None:
+    """Refuse a reply to a prompt that the server cut.
 
-    Prompts that fit any server's default context are not checked.
+    It was cut where the server counted far fewer tokens than were sent, or as many as fill the whole `context`
+    with no room for a reply. Prompts that fit any server's default context are not checked. What slips
+    through: a cut of less than half where the context is not known, and servers that count nothing.
     """
     counted = reply.usage.prompt_tokens
     sent = estimated_tokens(messages)
     if counted is None or sent < _SMALLEST_CONTEXT:
         return
+    if context is not None and counted >= context - _FEWEST_REPLY_TOKENS:
+        raise JudgeReplyError(
+            "prompt_truncated",
+            f"the prompt fills the context of {context} tokens, so its beginning was probably cut; raise the "
+            "server's context length (num_ctx, --max-model-len) and say so with context_tokens, or judge fewer or "
+            "shorter trajectories",
+        )
     counted += reply.usage.cached_tokens or 0  # Some endpoints leave cached tokens out of the count.
     if counted < sent / 2:
         raise JudgeReplyError(

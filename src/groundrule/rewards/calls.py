@@ -10,7 +10,6 @@ from typing import Protocol
 from groundrule._util.seed import derive
 from groundrule.data.messages import Message
 from groundrule.llm.cache import ReplyCache
-from groundrule.llm.context import context_of
 from groundrule.rewards.ask import ask
 from groundrule.rewards.attempt import Attempt, evidence_key, shared_system_len
 from groundrule.rewards.fit import Fitted, fit
@@ -69,8 +68,6 @@ class RulerReader:
     show_images: bool | None = None
     """None: decided by the judge's model."""
     probes: Probes = field(default_factory=Probes)
-    context_tokens: int | None = None
-    """The judge's context; None: what is known of its model."""
 
     async def read(self, attempts: Sequence[Attempt], order: Sequence[int], number: int) -> Call:
         """One call, with the probes that it is due."""
@@ -103,16 +100,16 @@ class RulerReader:
         self, judge: Judge, shown: Sequence[Attempt], seed: int, fitted: list[Fitted]
     ) -> list[Message]:
         show_images = judge.takes_images if self.show_images is None else self.show_images
-        fitted.append(fitted_for(judge, shown, self.context_tokens, instructions=instructions(self.rubric)))
+        fitted.append(fitted_for(judge, shown, instructions(self.rubric)))
         return judge_messages(fitted[-1].attempts, rubric=self.rubric, seed=seed, show_images=show_images)
 
 
 def fitted_for(
-    judge: Judge, shown: Sequence[Attempt], context_tokens: int | None, *, instructions: str
+    judge: Judge, shown: Sequence[Attempt], instructions: str, *, reply_tokens: int | None = None
 ) -> Fitted:
     """The attempts as they fit into this judge's context; whole where nothing is known of it."""
-    context = context_tokens or context_of(judge.model, judge.params, endpoint=judge.endpoint)
+    context = judge.context_tokens
     if context is None:
         return Fitted(list(shown), [0.0] * len(shown))
-    reply = judge.params.get("max_completion_tokens") or judge.params.get("max_tokens")
-    return fit(shown, context, instructions=instructions, reply_tokens=reply)
+    asked_for = judge.params.get("max_completion_tokens") or judge.params.get("max_tokens")
+    return fit(shown, context, instructions=instructions, reply_tokens=asked_for or reply_tokens)

@@ -9,6 +9,7 @@ from typing import Any
 from groundrule.data.protocols import ChatClient, Scorer
 from groundrule.llm import params as model_params
 from groundrule.llm.cache import ReplyCache, default_cache
+from groundrule.llm.context import context_of
 from groundrule.llm.providers import JudgeLike, named_client, request_params, resolve
 
 Fallback = JudgeLike | Sequence[JudgeLike] | None
@@ -24,6 +25,8 @@ class Judge:
     client: ChatClient
     model: str
     params: Mapping[str, Any] = field(default_factory=dict)
+    stated_context: int | None = None
+    """The model's context in tokens, from whoever knows it better than the table of families."""
 
     @property
     def endpoint(self) -> str:
@@ -35,6 +38,11 @@ class Judge:
         """What the client says of itself, or else what is known of the model's family."""
         told = getattr(self.client, "takes_images", None)
         return model_params.takes_images(self.model) if told is None else bool(told)
+
+    @property
+    def context_tokens(self) -> int | None:
+        """What prompt and reply may take together; None where nothing is known of the model."""
+        return self.stated_context or context_of(self.model, self.params, endpoint=self.endpoint)
 
     def cache(self, wanted: ReplyCache | bool | None) -> ReplyCache | None:
         """Where this judge's replies are kept.

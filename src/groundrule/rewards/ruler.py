@@ -236,6 +236,7 @@ class Ruler:
         return replace(self, passes=self.passes // 2, max_passes=None) if self.passes > 1 else None
 
     async def _reader(self, judges: Sequence[Judge], attempts: Sequence[Attempt]) -> Reader:
+        judges = [replace(judge, stated_context=self.context_tokens) for judge in judges]
         if self.checklist is None:
             return RulerReader(
                 judges=judges,
@@ -244,7 +245,6 @@ class Ruler:
                 cache=self.cache,
                 show_images=self.show_images,
                 probes=self.probes,
-                context_tokens=self.context_tokens,
             )
         checklist = self.checklist
         if checklist == "auto":

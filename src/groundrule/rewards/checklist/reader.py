@@ -12,12 +12,16 @@ from groundrule.data.protocols import ChatReply
 from groundrule.llm.cache import ReplyCache
 from groundrule.rewards.ask import ask
 from groundrule.rewards.attempt import Attempt
-from groundrule.rewards.calls import Call, Said
+from groundrule.rewards.calls import Call, Said, fitted_for
 from groundrule.rewards.checklist.criteria import Checklist
 from groundrule.rewards.checklist.verdicts import Assessment, assess, read_verdicts
+from groundrule.rewards.fit import Fitted
 from groundrule.rewards.judges import Judge
 from groundrule.rewards.prompt import framed
 from groundrule.rewards.prompt_files import prompt_text, prompt_version
+
+TOKENS_A_VERDICT = 50
+"""An id, a word, and a quote."""
 
 
 @dataclass(frozen=True)
@@ -39,32 +43,33 @@ class ChecklistReader:
             findings = read_verdicts(reply, len(shown), self.checklist)
             return [assess(f, self.checklist, own_text(a)) for f, a in zip(findings, shown, strict=True)]
 
+        fitted: list[Fitted] = []  # The last one is that of the judge which answered.
         answer = await ask(
             self.judges,
-            lambda judge: self._messages(judge, shown, seed),
+            lambda judge: self._messages(judge, shown, seed, fitted),
             read,
             purpose="judge/checklist",
             cache=self.cache,
             key_parts={"kind": "checklist", "prompt": prompt_version("checklist.md"), "pass": number},
         )
-        said = zip(order, answer.value, strict=True)
+        said = zip(order, answer.value, fitted[-1].elided, strict=True)
         return Call(
             order=list(order),
-            said={i: Said(a.value, a.explanation) for i, a in said if a.value is not None},
+            said={i: Said(a.value, a.explanation, left) for i, a, left in said if a.value is not None},
             raw=str(answer.reply.content),
             cost_usd=answer.cost_usd,
         )
 
-    def _messages(self, judge: Judge, shown: Sequence[Attempt], seed: int) -> list[Message]:
+    def _messages(
+        self, judge: Judge, shown: Sequence[Attempt], seed: int, fitted: list[Fitted]
+    ) -> list[Message]:
         show_images = judge.takes_images if self.show_images is None else self.show_images
+        instructions = prompt_text("checklist.md").replace("{criteria}", str(self.checklist))
+        verdicts = len(shown) * len(self.checklist.criteria)
+        fitted.append(fitted_for(judge, shown, instructions, reply_tokens=200 + TOKENS_A_VERDICT * verdicts))
         closing = f"Decide every criterion for the trajectories 1 to {len(shown)}."
-        return [
-            {
-                "role": "system",
-                "content": prompt_text("checklist.md").replace("{criteria}", str(self.checklist)),
-            },
-            {"role": "user", "content": framed(shown, closing, seed=seed, show_images=show_images)},
-        ]
+        content = framed(fitted[-1].attempts, closing, seed=seed, show_images=show_images)
+        return [{"role": "system", "content": instructions}, {"role": "user", "content": content}]
 
 
 def own_text(attempt: Attempt) -> str:
