@@ -15,6 +15,7 @@ import re
 from collections import defaultdict
 from collections.abc import Sequence
 from statistics import fmean
+from typing import Any
 
 from _machine import publish
 
@@ -32,23 +33,14 @@ from groundrule.rewards.likelihood import (
 from groundrule.rollouts.scenarios import load_scenarios
 
 NEVER = 1_000_000
-STAGES = {
-    "no bound": {
-        "max_gain": 1000.0,
-        "free_run": NEVER,
-        "quote_run": NEVER,
-        "repeats_earn": True,
-        "relevance_scale": None,
-    },
-    "+ gain per token": {
-        "free_run": NEVER,
-        "quote_run": NEVER,
-        "repeats_earn": True,
-        "relevance_scale": None,
-    },
-    "+ copied runs": {"quote_run": NEVER, "repeats_earn": True, "relevance_scale": None},
-    "+ quotes": {"repeats_earn": True, "relevance_scale": None},
-    "+ repeats": {"relevance_scale": None},
+OPEN = {"quote_run": NEVER, "repeats_earn": True, "relevance_scale": None, "spec_earns": True}
+STAGES: dict[str, dict[str, Any]] = {
+    "no bound": {**OPEN, "max_gain": 1000.0, "free_run": NEVER},
+    "+ gain per token": {**OPEN, "free_run": NEVER},
+    "+ copied runs": OPEN,
+    "+ quotes": {"repeats_earn": True, "relevance_scale": None, "spec_earns": True},
+    "+ repeats": {"relevance_scale": None, "spec_earns": True},
+    "+ system prompt alone": {"relevance_scale": None},
     "+ relevance (all)": {},
 }
 

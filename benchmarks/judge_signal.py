@@ -59,6 +59,7 @@ PARTITIONS = {"chunks_1": 1, "chunks_2": 2, "chunks_3": 3}
 SLOTS = {
     **{name: 8 * passes for name, passes in PASSES.items()},
     **{name: 32 * count for name, count in PARTITIONS.items()},
+    "adaptive": 32,  # At most.
 }
 TIES = (0.5, 1.0)
 EQUAL_EVERY = 3

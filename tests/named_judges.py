@@ -18,6 +18,12 @@ def keyword(name: str, params: dict[str, Any]) -> ScriptedClient:
     return ScriptedClient(KeywordJudge(WORTH))
 
 
+def lister(name: str, params: dict[str, Any]) -> ScriptedClient:
+    """Finds one demand in every system prompt."""
+    demand = {"id": "c1", "text": "promises nothing", "kind": "avoid", "weight": 2, "veto": True}
+    return ScriptedClient(lambda request: {"criteria": [demand]})
+
+
 def down(name: str, params: dict[str, Any]) -> ScriptedClient:
     """Never answers."""
     return ScriptedClient(lambda request: LlmError("the judge is down"))

@@ -75,7 +75,10 @@ def test_every_dependency_is_justified_in_the_docs():
 DATA_FILES = [
     "py.typed",
     "llm/prices.toml",
+    "rewards/prompts/checklist.md",
+    "rewards/prompts/checklist_extract.md",
     "rewards/prompts/ruler.md",
+    "rewards/suites/known.jsonl",
     "rollouts/sets/support.jsonl",
     "viewer/assets/page.html",
     "viewer/assets/report.css",

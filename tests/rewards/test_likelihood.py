@@ -74,7 +74,8 @@ def test_a_gain_is_bounded_per_token():
 def test_a_long_copied_run_earns_nothing_after_its_free_part():
     (score,), _ = judged(PASSAGE, free_run=10)
     assert score.parts["copied_run"] == 18.0
-    assert score.parts["grounding"] == pytest.approx(10 / 18)
+    # Of the ten free words "the", "and" and "the" stand in the system prompt too.
+    assert score.parts["grounding"] == pytest.approx(7 / 18)
 
 
 def test_quoting_the_system_prompt_earns_nothing():
@@ -161,10 +162,50 @@ def test_relevance_asks_for_the_question_after_the_answer():
         ]
     )
     (score,) = LikelihoodJudge(model).score_now(TrajectoryGroup([member]))
-    assert model.asked[2].messages[0]["content"] == ASK_SYSTEM
-    assert model.asked[2].text == QUESTION
+    asking, without = model.asked[3:5]
+    assert [asking.messages[0]["content"], asking.text] == [ASK_SYSTEM, QUESTION]
+    assert [PASSAGE in c.messages[1]["content"] for c in (asking, without)] == [True, True]
+    assert "you can swim from seven" not in without.messages[1]["content"]
     # "can" stands in the answer: one of four question words gains 2 nats.
     assert score.parts["relevance"] == pytest.approx(0.5)
+
+
+def test_what_the_system_prompt_alone_explains_earns_nothing_unless_it_is_allowed_to():
+    (closed,), _ = judged("briefly only from")
+    (allowed,), _ = judged("briefly only from", spec_earns=True)
+    assert (closed.parts["grounding"], allowed.parts["grounding"]) == (0.0, 1.0)
+
+
+def test_the_second_baseline_is_the_conversation_without_its_passage():
+    _, model = judged("seven")
+    told = model.asked[2].messages
+    assert [m["content"] for m in told] == [SYSTEM, f"[Retrieved context]: \n\nQuestion: {QUESTION}"]
+
+
+class Misled(WordModel):
+    """Finds the question less likely after every answer."""
+
+    def _one(self, continuation: Continuation) -> TokenLogprobs:
+        said = super()._one(continuation)
+        asked = continuation.messages[0]["content"] == ASK_SYSTEM
+        if asked and "answer is: ..." not in continuation.messages[1]["content"]:
+            return TokenLogprobs(said.tokens, [p - 1.0 for p in said.logprobs])
+        return said
+
+
+def test_an_answer_that_relevance_misjudges_keeps_two_fifths():
+    members = [
+        Trajectory(
+            messages_and_choices=[
+                {"role": "system", "content": SYSTEM},
+                {"role": "user", "content": USER},
+                {"role": "assistant", "content": "pool opens at seven"},
+            ]
+        )
+    ]
+    (score,) = LikelihoodJudge(Misled()).score_now(TrajectoryGroup(members))
+    assert score.parts["relevance"] == pytest.approx(-1.0)
+    assert score.parts["raw"] == pytest.approx(0.4 * score.parts["grounding"])
 
 
 def test_echoing_the_question_gains_no_relevance():

@@ -17,11 +17,16 @@ import groundrule
 from groundrule.errors import CheckpointError, ConfigError, DataError, GroundRuleError, RunError
 
 VERBS = {
+    "checklist": ("checklist", "List the demands of a system prompt, to edit and to judge by."),
     "demo": (
         "demo",
         "Train the embedded model on the built-in support questions and report what it learned.",
     ),
     "doctor": ("doctor", "Say why a run learned nothing, or too little."),
+    "judge-eval": (
+        "judge_eval",
+        "Measure a judge on answers of known order, or look for reward hacking in a run.",
+    ),
     "models": ("models", "Fetch and list the models that need no hub."),
     "score": ("score", "Score the groups of a JSONL file with a judge."),
     "train": ("train", "Train a model as a TOML file says; the same command resumes an interrupted run."),

@@ -49,9 +49,7 @@ async def compare(
     is flagged in the explanation and counted; it changes no score.
     """
     _warn_about(attempts)
-    asked = question_len(attempts)
-    idle = {attempt.key: trivial(attempt, asked) if gate else None for attempt in attempts}
-    scores = {key: _floor(reason) for key, reason in idle.items() if reason is not None}
+    scores = {a.key: score for a, score in zip(attempts, floors(attempts), strict=True) if gate and score}
     metrics = {"judge/gated": float(sum(a.key in scores for a in attempts))} if scores else {}
     distinct = {attempt.key: attempt for attempt in attempts if attempt.key not in scores}
     if distinct:
@@ -63,12 +61,13 @@ async def compare(
                 print(call.raw)
         scores |= {a.key: _score(measured, i, len(attempts)) for i, a in enumerate(shown)}
         metrics |= measured.metrics
+        asked = question_len(attempts)
         flags = {key: findings_of(attempt, asked) for key, attempt in distinct.items()}
         scores |= {key: _flagged(scores[key], found) for key, found in flags.items() if found}
         if any(flags.values()):
             metrics["judge/flagged"] = float(sum(bool(flags.get(a.key)) for a in attempts))
     if debug:
-        print_ranking([scores[key] for key in idle])
+        print_ranking([scores[key] for key in dict.fromkeys(attempt.key for attempt in attempts)])
     return Scores((scores[attempt.key] for attempt in attempts), metrics=metrics)
 
 
@@ -77,8 +76,16 @@ def _evidence_in(attempts: Sequence[Attempt]) -> Callable[[Attempt], str]:
     return lambda attempt: evidence_key(attempt, system_len)
 
 
-def _floor(reason: str) -> Score:
-    return Score(value=GATED_SCORE, explanation=f"not shown to the judge: {reason}", cost=0.0)
+def floors(attempts: Sequence[Attempt]) -> list[Score | None]:
+    """The score of each attempt that says nothing and is not judged; None for those that are."""
+    asked = question_len(attempts)
+    reasons = [trivial(attempt, asked) for attempt in attempts]
+    return [
+        None
+        if reason is None
+        else Score(value=GATED_SCORE, explanation=f"not shown to the judge: {reason}", cost=0.0)
+        for reason in reasons
+    ]
 
 
 def _score(measured: Measured, index: int, members: int) -> Score:

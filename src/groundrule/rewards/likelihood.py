@@ -8,14 +8,17 @@ an answer it compares two conversations:
 
 The baseline is the bare question under a neutral system prompt, or a neutral conversation where
 question and passage cannot be told apart. What a plain mean of gains rewards is reciting the
-passage, so five things bound it:
+passage and talking about the instructions, so six things bound it:
 
+- a token is measured against the likelier of two baselines; the second is the conversation itself with the
+  passage taken out, so that what the system prompt alone suggests ("the passage holds the answer") earns nothing;
 - a token earns at most `max_gain` nats and costs at most as much;
 - past `free_run` tokens, a run copied from the passage earns nothing; runs quoted from the system
   prompt, the question or the prompt's labels earn nothing at all;
 - a pair of neighbouring tokens earns only the first time that it occurs in the answer;
-- the mean gain is multiplied by how well the answer explains the question: the gain in
-  log p(question | answer), squashed into 0..1, with quoted runs of the question cut out first;
+- the mean gain is multiplied by how well the answer explains the question beyond what the passage does:
+  log p(question | passage, answer) - log p(question | passage), squashed, with quoted runs of the question cut
+  out first; a summary of the passage says nothing about which question was asked;
 - an answer that was cut at its token limit keeps only a part of its score.
 
 It measures grounding. It does not read instructions: style rules, refusals and politeness pass it by.
@@ -33,7 +36,7 @@ from typing import Protocol
 from pydantic import BaseModel, ConfigDict, Field
 
 from groundrule.data.group import TrajectoryGroup
-from groundrule.data.messages import Message
+from groundrule.data.messages import Message, text_of
 from groundrule.data.score import Score
 from groundrule.errors import ModelError
 from groundrule.rewards.copying import inside_runs, repeats, run_lengths, without_runs
@@ -42,7 +45,7 @@ from groundrule.rewards.situation import Situation, case_of
 NEUTRAL_SYSTEM = "You are a helpful assistant."
 NEUTRAL_USER = "Say something."
 ASK_SYSTEM = "You are a customer who asks a question."
-ASK_USER = "The answer is: {answer} What was your question?"
+ASK_USER = "{passage}The answer is: {answer} What was your question?"
 
 
 @dataclass(frozen=True)
@@ -82,12 +85,16 @@ class LikelihoodSettings(BaseModel):
     """Runs of at least so many tokens from the system prompt, the question or labels earn nothing."""
     repeats_earn: bool = False
     """True: a pair of tokens earns every time that it occurs in the answer."""
+    spec_earns: bool = False
+    """True: what the system prompt alone explains earns too."""
     cut_factor: float = Field(default=0.8, gt=0, le=1)
     """What is left of the score of an answer that was cut at its token limit."""
     relevance_middle: float = 0.0
     """Nats per question token at which relevance is one half."""
-    relevance_scale: float | None = Field(default=0.25, gt=0)
+    relevance_scale: float | None = Field(default=0.1, gt=0)
     """Nats per question token over which the odds of relevance grow by e; None: relevance is not looked at."""
+    relevance_floor: float = Field(default=0.4, ge=0, le=1)
+    """The least that relevance leaves of a score: a good answer to a short question may be misjudged."""
 
 
 class LikelihoodJudge:
@@ -116,22 +123,31 @@ class LikelihoodJudge:
         if not cases:
             return []
         full = self.model.logprobs([Continuation(s.messages, a) for s, a in cases])
-        base = self.model.logprobs([Continuation(_baseline(s), a) for s, a in cases])
+        base = self._baselines(cases)
         relevance = self._relevance(cases) if self.settings.relevance_scale else [None] * len(cases)
         return [
             self._score(situation, f, b, r)
             for (situation, _), f, b, r in zip(cases, full, base, relevance, strict=True)
         ]
 
+    def _baselines(self, cases: list[tuple[Situation, str]]) -> list[TokenLogprobs]:
+        """For every token the likelier of the baselines."""
+        bare = self.model.logprobs([Continuation(_baseline(s), a) for s, a in cases])
+        if self.settings.spec_earns or any(s.passage is None for s, _ in cases):
+            return bare
+        told = self.model.logprobs([Continuation(_without_passage(s), a) for s, a in cases])
+        pairs = zip(bare, told, strict=True)
+        return [TokenLogprobs(b.tokens, list(map(max, b.logprobs, t.logprobs))) for b, t in pairs]
+
     def _relevance(self, cases: list[tuple[Situation, str]]) -> list[float | None]:
-        """Gain per question token from reading the answer, in nats; None where there is no question."""
+        """Gain per question token from reading the answer beside the passage, in nats; None without a question."""
         asked: list[Continuation] = []
         for situation, answer in cases:
             if situation.question is None:
                 return [None] * len(cases)
             rest = without_runs(answer, situation.question, 3)
-            asked.append(_asking(rest, situation.question))
-            asked.append(_asking("", situation.question))
+            asked.append(_asking(rest, situation))
+            asked.append(_asking("", situation))
         result = self.model.logprobs(asked)
         return [
             fmean(max(-2.0, min(2.0, w - o)) for w, o in zip(with_it.logprobs, without.logprobs, strict=True))
@@ -155,7 +171,8 @@ class LikelihoodJudge:
         grounding = fmean(credits)
         factor = 1.0
         if relevance is not None and limits.relevance_scale is not None:
-            factor = 1 / (1 + math.exp((limits.relevance_middle - relevance) / limits.relevance_scale))
+            share = 1 / (1 + math.exp((limits.relevance_middle - relevance) / limits.relevance_scale))
+            factor = max(limits.relevance_floor, share)
         if situation.is_cut:
             factor *= limits.cut_factor
         raw = grounding * factor if grounding > 0 else grounding
@@ -180,11 +197,20 @@ def _baseline(situation: Situation) -> list[Message]:
     return [{"role": "system", "content": NEUTRAL_SYSTEM}, {"role": "user", "content": asked}]
 
 
-def _asking(answer: str, question: str) -> Continuation:
-    asked = ASK_USER.replace("{answer}", answer or "...")
-    return Continuation(
-        [{"role": "system", "content": ASK_SYSTEM}, {"role": "user", "content": asked}], question
-    )
+def _without_passage(situation: Situation) -> list[Message]:
+    """The conversation as it would be had nothing been retrieved."""
+    passage = situation.passage or ""
+    return [
+        {**m, "content": text_of(m.get("content")).replace(passage, "")} if m.get("role") == "user" else m
+        for m in situation.messages
+    ]
+
+
+def _asking(answer: str, situation: Situation) -> Continuation:
+    passage = f"{situation.passage}\n\n" if situation.passage else ""
+    asked = ASK_USER.replace("{passage}", passage).replace("{answer}", answer or "...")
+    messages: list[Message] = [{"role": "system", "content": ASK_SYSTEM}, {"role": "user", "content": asked}]
+    return Continuation(messages, situation.question or "")
 
 
 def _explain(tokens: Sequence[str], gains: Sequence[float], parts: dict[str, float]) -> str:

@@ -27,7 +27,7 @@ from groundrule.rewards.calls import Reader, RulerReader
 from groundrule.rewards.checklist.criteria import Checklist
 from groundrule.rewards.checklist.extract import list_demands
 from groundrule.rewards.checklist.reader import ChecklistReader
-from groundrule.rewards.compare import can_compare, compare, nothing_to_compare
+from groundrule.rewards.compare import can_compare, compare, floors, nothing_to_compare
 from groundrule.rewards.debug import print_scores
 from groundrule.rewards.judges import Fallback, Judge, judge_chain
 from groundrule.rewards.parse import TrajectoryScore
@@ -198,7 +198,7 @@ class Ruler:
         chat_judges = [judge for judge in judges if isinstance(judge, Judge)]
         scorers = [judge for judge in judges if not isinstance(judge, Judge)]
         if not isinstance(judges[0], Judge):
-            return await self._by_scorer(judges[0], group)
+            return await self._by_scorer(judges[0], group, attempts)
         try:
             if not can_compare(attempts):
                 return nothing_to_compare(attempts)
@@ -209,17 +209,25 @@ class Ruler:
         except (JudgeError, LlmError):
             if not scorers:
                 raise
-            return await self._by_scorer(scorers[0], group)
+            return await self._by_scorer(scorers[0], group, attempts)
 
-    async def _by_scorer(self, scorer: Scorer, group: TrajectoryGroup) -> Scores:
+    async def _by_scorer(self, scorer: Scorer, group: TrajectoryGroup, attempts: Sequence[Attempt]) -> Scores:
         """A judge that is no chat model, such as the likelihood judge: it reads no rubric and needs no passes."""
         if self.rubric != DEFAULT_RUBRIC and "rubric" not in _said:
             _said.add("rubric")
             logger.warning("%s reads no rubric: it is left out", type(scorer).__name__)
-        scores = await scorer.score(group)
+        floor = floors(attempts) if self.gate else [None] * len(attempts)
+        judged = group.with_members(m for m, low in zip(group, floor, strict=True) if low is None)
+        said = await scorer.score(judged) if len(judged) else []
+        if len(said) != len(judged):
+            name = type(scorer).__name__
+            raise JudgeError(f"{name} gave {len(said)} scores for a group of {len(judged)} trajectories")
+        rest = iter(said)
+        scores = [next(rest) if low is None else low for low in floor]
+        gated = {"judge/gated": float(len(group) - len(judged))} if len(judged) < len(group) else {}
         if self.debug:
             print_scores(scores)
-        return scores if isinstance(scores, Scores) else Scores(scores)
+        return Scores(scores, metrics={**(said.metrics if isinstance(said, Scores) else {}), **gated})
 
     def calls_for(self, members: int) -> int:
         """The most calls that a group of so many members takes, when none has to be repeated."""

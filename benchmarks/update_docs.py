@@ -1,0 +1,201 @@
+"""Write the measured tables of README.md and docs/ from `results/*.json`, between their markers.
+
+python benchmarks/update_docs.py
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from _machine import RESULTS
+
+from groundrule.recipes.demo import CHECKS
+
+PROJECT = Path(__file__).parent.parent
+PAGES = [PROJECT / "README.md", *sorted((PROJECT / "docs").glob("*.md"))]
+
+LABELS = {"judge": "judge (trained on)", **CHECKS}
+
+
+def demo() -> str:
+    seeds = [json.loads(p.read_text()) for p in sorted(RESULTS.glob("demo-seed*.json"))]
+    if not seeds:
+        return "Not measured yet."
+    measured = seeds[0]["measured"]
+    lines = [
+        f"{seeds[0]['questions']} held-out questions, {seeds[0]['steps']} steps, before -> after "
+        f"(interval of the difference), measured with `python benchmarks/demo_seeds.py` at commit "
+        f"{measured['commit']} on {measured['cores']} cores ({measured['cpu']}):",
+        "",
+        "| | " + " | ".join(f"seed {s['seed']}" for s in seeds) + " |",
+        "|---" * (len(seeds) + 1) + "|",
+    ]
+    lines += [
+        f"| {label} | " + " | ".join(_cell(s["rows"][n]) for s in seeds) + " |" for n, label in LABELS.items()
+    ]
+    minutes = ", ".join(f"{s['wall_s'] / 60:.1f}" for s in seeds if s["wall_s"])
+    lines += ["", f"Wall time of training and evaluation: {minutes} minutes."]
+    kinds = list(seeds[0]["facts_by_kind"])
+    said = ", ".join(f"{kind} {_by_kind(seeds, kind)}" for kind in kinds)
+    lines.append(f"Key facts by kind of question, mean of the seeds: {said}.")
+    for spec in (seeds[0].get("spec_effect") or {}).get("specs", []):
+        order = " > ".join(spec["order"])
+        lines.append(
+            f"Spec effect (seed {seeds[0]['seed']}), {spec['name']} prompt: {spec['mean']:.3f}, order {order}."
+        )
+    return "\n".join(lines)
+
+
+def _by_kind(seeds: list[dict[str, Any]], kind: str) -> str:
+    sides = [[s["facts_by_kind"][kind][i] for s in seeds] for i in (0, 1)]
+    return " -> ".join(f"{sum(side) / len(side):.2f}" for side in sides)
+
+
+def _cell(row: dict[str, Any]) -> str:
+    low, high = row["difference_ci95"]
+    interval = "" if low is None else f" ({low:+.2f} .. {high:+.2f})"
+    return f"{row['before']:.2f} -> {row['after']:.2f}{interval}"
+
+
+def bounds(record: dict[str, Any]) -> str:
+    kinds = list(next(iter(record["mean_raw"].values())))
+    lines = [
+        f"Mean raw score of kinds of answers to {record['scenarios']} training questions, as each bound is added "
+        "(`python benchmarks/judge_bounds.py`):",
+        "",
+        "| | " + " | ".join(kinds) + " |",
+        "|---" * (len(kinds) + 1) + "|",
+    ]
+    for stage, row in record["mean_raw"].items():
+        lines.append(f"| {stage} | " + " | ".join(f"{row[k]:.2f}" for k in kinds) + " |")
+    return "\n".join(lines)
+
+
+def grpo_step(record: dict[str, Any]) -> str:
+    lines = [
+        "One GRPO update of SmolLM2-135M with LoRA against a plain full-sequence update on the same tokens "
+        f"(`python benchmarks/grpo_step.py --against plain`, CPU seconds, median of {record['runs']} runs, "
+        "least and most in brackets):",
+        "",
+        "| prompt | answers | ours | plain | ratio |",
+        "|---|---|---|---|---|",
+    ]
+    for case in record["cases"]:
+        ours, plain = (f"{case[s]['median']} [{case[s]['min']}, {case[s]['max']}]" for s in ("ours", "plain"))
+        lines.append(
+            f"| {case['prompt']} | {case['answers']} x {case['tokens']} | {ours} | {plain} | {case['ratio']} |"
+        )
+    return "\n".join(lines)
+
+
+SIGNAL_ROWS = {
+    8: {
+        "one": "one pass in the order given, plain std (as ART)",
+        "shuffled": "one pass, shuffled",
+        "order_reverse": "two passes: an order and its reverse",
+        "order_reverse+reliability": "the same, with reliability",
+        "four": "four passes",
+        "four+reliability": "four passes, with reliability",
+        "adaptive": "two, and two more where reliability is low (slots: at most)",
+        "adaptive+reliability": "the same, with reliability",
+    },
+    32: {
+        "one": "one call with all 32, plain std (as ART)",
+        "chunks_1": "one partition into calls of 8",
+        "chunks_2": "two partitions, Bradley-Terry",
+        "chunks_2+reliability": "the same, with reliability",
+        "chunks_3": "three partitions, Bradley-Terry",
+        "chunks_3+reliability": "the same, with reliability",
+    },
+}
+
+
+def judge_signal(record: dict[str, Any]) -> str:
+    """Cosines over single groups and pooled, and what truly equal groups get."""
+    lines = [
+        f"{record['groups']} groups each; cosine with the true advantages (95 % interval), the same pooled over all "
+        "groups with a group of equals after every third (mixed), and mean advantage where all members are equal:",
+    ]
+    for items, names in SIGNAL_ROWS.items():
+        heads = [f"{judge}: cosine | mixed | equal" for judge in ("strong", "weak")]
+        lines += ["", f"| {items} members | slots | {' | '.join(heads)} |", "|---" * 8 + "|"]
+        for name, label in names.items():
+            rows = [record["all"][f"{judge}/{items}/0"][name] for judge in ("strong", "weak")]
+            lines.append(f"| {label} | {rows[0]['slots']} | " + " | ".join(map(_signal, rows)) + " |")
+    common = {
+        share: [record["all"][f"{judge}/8/{share}"]["four"]["cosine"] for judge in ("strong", "weak")]
+        for share in ("0.3", "0.6")
+    }
+    said = "; ".join(f"{float(s):.0%}: {a:.3f} strong, {b:.3f} weak" for s, (a, b) in common.items())
+    lines += ["", f"Four passes where a share of the error is the same in every pass: {said}."]
+    return "\n".join(lines)
+
+
+def _signal(row: dict[str, Any]) -> str:
+    low, high = row["ci95"]
+    return f"{row['cosine']:.3f} ({low:.3f} .. {high:.3f}) | {row['mixed']:.3f} | {row['equal']:.2f}"
+
+
+def injection(record: dict[str, Any]) -> str:
+    """Recall and false alarms by half, and what stays inside."""
+    lines = ["| half | attacks found | clean texts flagged |", "|---|---|---|"]
+    for half, found in record["attacks"].items():
+        clean = record["clean"][half]
+        name = half.replace("_", " ")
+        lines.append(f"| {name} | {found['found']} of {found['of']} | {clean['flagged']} of {clean['of']} |")
+    kept = record["kept_inside_their_block"]
+    return "\n".join([*lines, "", f"{kept['kept']} of {kept['of']} attacks stay inside their own block."])
+
+
+def against_art(record: dict[str, Any]) -> str:
+    """Right, wrong and error, case by case, and tokens."""
+    sides = {side: record[side] for side in ("ours", "theirs")}
+    said = "; ".join(
+        f"{side} right {n['right']}, wrong {n['wrong']}, error {n['error']}" for side, n in sides.items()
+    )
+    lines = [
+        f"{record['cases']} cases ({record['release']}): {said}.",
+        "",
+        "| case | ours | theirs |",
+        "|---|---|---|",
+    ]
+    lines += [f"| {row['case']} | {row['ours']} | {row['theirs']} |" for row in record["table"]]
+    lines += ["", "| prompt tokens, eight members, about 1,000 shared | ours | theirs |", "|---|---|---|"]
+    lines += [f"| {name} | {n['ours']} | {n['theirs']} |" for name, n in record["prompt_tokens_of"].items()]
+    return "\n".join(lines)
+
+
+TABLES: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
+    "bounds": ("judge_bounds", bounds),
+    "grpo_step": ("grpo_step_plain", grpo_step),
+    "judge_signal": ("judge_signal", judge_signal),
+    "injection": ("injection", injection),
+    "against_art": ("against_art", against_art),
+}
+"""Marker -> the result file and what is made of it."""
+
+
+def table(name: str) -> str:
+    if name == "demo":
+        return demo()
+    file, make = TABLES[name]
+    path = RESULTS / f"{file}.json"
+    return make(json.loads(path.read_text())) if path.exists() else "Not measured yet."
+
+
+def main() -> None:
+    for page in PAGES:
+        text = page.read_text()
+        for name in ("demo", *TABLES):
+            start, end = f"<!-- results:{name} -->\n", f"<!-- /results:{name} -->"
+            before, found, rest = text.partition(start)
+            if found:
+                text = f"{before}{start}{table(name)}\n{end}{rest.partition(end)[2]}"
+        page.write_text(text)
+
+
+if __name__ == "__main__":
+    main()
