@@ -7,11 +7,14 @@ Unscored members are not passed in; `advantages` below leaves them out and keeps
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import sqrt
+from math import isfinite, sqrt
 from statistics import fmean, pstdev, stdev
 
 STD_FLOOR = 0.1
 """Spreads below this are taken as judge noise and are not blown up to full size."""
+
+_ROUNDING = 1e-9
+"""A spread below this is what rounding leaves of equal rewards."""
 
 
 def floored(rewards: Sequence[float]) -> list[float]:
@@ -62,7 +65,7 @@ def leave_one_out_std(rewards: Sequence[float], *, epsilon: float = 1e-6) -> lis
     result = []
     for i, value in enumerate(leave_one_out(rewards)):
         spread = stdev([r for j, r in enumerate(rewards) if j != i])
-        result.append(value / (spread + epsilon) if spread > 0 else 0.0)
+        result.append(value / (spread + epsilon) if spread > _ROUNDING else 0.0)
     return result
 
 
@@ -110,6 +113,20 @@ def tie_band(rewards: Sequence[float], width: float) -> list[float]:
     return banded
 
 
+def whitened(values: Sequence[float], tokens: Sequence[int]) -> list[float]:
+    """Advantages of a step's answers at mean 0 and variance 1 over all its tokens, as REINFORCE++ has them.
+
+    The variance is the unbiased one over tokens, with 1e-8 added (`masked_whiten` elsewhere). An answer's tokens
+    share its advantage, so long answers weigh more. With fewer than two tokens everything is 0.
+    """
+    total = sum(tokens)
+    if total < 2:
+        return [0.0] * len(values)
+    mean = sum(v * n for v, n in zip(values, tokens, strict=True)) / total
+    variance = sum(n * (v - mean) ** 2 for v, n in zip(values, tokens, strict=True)) / (total - 1)
+    return [(v - mean) / sqrt(variance + 1e-8) for v in values]
+
+
 def advantages(
     rewards: Sequence[float | None],
     *,
@@ -124,6 +141,11 @@ def advantages(
     (`tie_band`).
     """
     scored = [r for r in rewards if r is not None]
+    wrong = next((i for i, r in enumerate(rewards) if r is not None and not isfinite(r)), None)
+    if wrong is not None:
+        raise ValueError(
+            f"the reward of member {wrong} is {rewards[wrong]}; a reward is a finite number or None"
+        )
     if not scored:
         return [None] * len(rewards)
     values = iter(ADVANTAGES[kind](tie_band(scored, noise)))

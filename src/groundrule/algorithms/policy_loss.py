@@ -17,6 +17,8 @@ Loss = Literal["clipped", "gspo", "cispo"]
 Aggregation = Literal["token_mean", "sequence_mean", "fixed_length"]
 KlEstimator = Literal["k1", "k2", "k3"]
 
+_LONGEST_LOG_RATIO = 20.0
+
 
 class PolicyLossConfig(BaseModel):
     """Which loss, with which bounds."""
@@ -45,8 +47,10 @@ def token_losses(
     gspo: the same with one ratio a sequence, exp(mean log ratio) (Zheng et al. 2025, eq. 5-7).
     cispo: -min(ratio, 1 + high) A log p with the weight held constant (MiniMax 2025); the cap is
     1 + clip_high, while the paper's text leaves it as a free number.
+
+    Log ratios beyond +-20 are taken as +-20, so that no infinite ratio meets an advantage of 0.
     """
-    log_ratio = new - old
+    log_ratio = (new - old).clamp(-_LONGEST_LOG_RATIO, _LONGEST_LOG_RATIO)
     if config.loss == "cispo":
         return -torch.exp(log_ratio).clamp(max=1 + config.clip_high).detach() * advantage * new
     if config.loss == "gspo":
@@ -78,8 +82,10 @@ def token_weights(lengths: Sequence[int], config: PolicyLossConfig) -> list[floa
     token_mean: 1 / all tokens of the step (DAPO). sequence_mean: the mean over sequences of token
     means (the GRPO paper). fixed_length: 1 / (sequences x fixed_length) (Dr. GRPO).
     """
+    if not any(lengths):
+        return [0.0] * len(lengths)
     if config.aggregation == "token_mean":
         return [1.0 / sum(lengths)] * len(lengths)
     if config.aggregation == "sequence_mean":
-        return [1.0 / (len(lengths) * n) for n in lengths]
+        return [1.0 / (len(lengths) * n) if n else 0.0 for n in lengths]
     return [1.0 / (len(lengths) * config.fixed_length)] * len(lengths)
