@@ -32,7 +32,9 @@ def test_torch_and_clients_are_not_imported_before_they_are_needed(program):
     assert json.loads(done.stdout) == []
 
 
-@pytest.mark.parametrize("verb", ["checklist", "demo", "doctor", "judge-eval", "models", "score", "train", "view"])
+@pytest.mark.parametrize(
+    "verb", ["checklist", "demo", "doctor", "judge-eval", "models", "score", "train", "view"]
+)
 def test_the_help_of_a_verb_does_not_import_what_the_verb_needs(verb):
     program = (
         "import json, sys; from click.testing import CliRunner; from groundrule.cli.main import cli; "

@@ -4,6 +4,7 @@ from groundrule.errors import JudgeReplyError
 from groundrule.rewards.apply import apply_scores
 from groundrule.rewards.calibration import Calibration
 from groundrule.rewards.checklist import Checklist, extract_checklist
+from groundrule.rewards.compose import Composite, Part
 from groundrule.rewards.jury import Juror, Jury
 from groundrule.rewards.noisy import NoisyJudge
 from groundrule.rewards.parse import TrajectoryScore, parse_judge_reply
@@ -15,10 +16,12 @@ __all__ = [
     "DEFAULT_RUBRIC",
     "Calibration",
     "Checklist",
+    "Composite",
     "JudgeReplyError",
     "Juror",
     "Jury",
     "NoisyJudge",
+    "Part",
     "Probes",
     "Ruler",
     "TrajectoryScore",
