@@ -55,7 +55,7 @@ def check_answer(answer: str, scenario: Scenario) -> AnswerCheck:
     words, passage = words_of(answer), words_of(scenario.context)
     known = set(passage)
     abstains = bool(_ABSTAINS.search(answer))
-    content = [w for w in words if w not in _EMPTY_WORDS]
+    content = content_words(answer)
     asked = set(_NUMBER.findall(scenario.question)) | set(_NUMBER.findall(scenario.context))
     return AnswerCheck(
         facts=facts_mentioned(answer, scenario.facts),
@@ -71,6 +71,11 @@ def check_answer(answer: str, scenario: Scenario) -> AnswerCheck:
 def words_of(text: str) -> list[str]:
     """Lower-case words and numbers, in order."""
     return [w.lower().replace("’", "'") for w in _WORD.findall(text)]
+
+
+def content_words(text: str) -> list[str]:
+    """The words that say where a text comes from."""
+    return [word for word in words_of(text) if word not in _EMPTY_WORDS]
 
 
 def facts_mentioned(answer: str, facts: Sequence[Sequence[str]]) -> float | None:
