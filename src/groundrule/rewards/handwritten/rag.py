@@ -23,6 +23,8 @@ _HEDGE = re.compile(
 )
 _SPECIFIC = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+|\b[A-Z][a-z]+\b|\d+(?:[.,:]\d+)*")
 
+_STEM = 4
+
 
 @dataclass(frozen=True)
 class RagWeights:
@@ -117,10 +119,15 @@ def _specifics(sentence: str) -> list[str]:
 
 
 def _complete(answer: str, question: str, context: str) -> float:
-    asked, said = set(content_words(question)), set(words_of(answer))
-    best = max(_sentences(context), key=lambda s: (len(asked & set(words_of(s))), -len(s)), default="")
-    wanted = [w for w in content_words(best) if w not in asked]
-    return sum(w in said for w in wanted) / len(wanted) if wanted else 0.0
+    asked, said = _stems(content_words(question)), _stems(words_of(answer))
+    best = max(_sentences(context), key=lambda s: (len(asked & _stems(words_of(s))), -len(s)), default="")
+    wanted = _stems(content_words(best)) - asked
+    return len(wanted & said) / len(wanted) if wanted else 0.0
+
+
+def _stems(words: Sequence[str]) -> set[str]:
+    """The beginnings of words, so that "book" meets "books"."""
+    return {word[:_STEM] for word in words}
 
 
 def _sentences(text: str) -> list[str]:
