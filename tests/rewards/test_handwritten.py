@@ -8,7 +8,10 @@ from groundrule.data import Trajectory, TrajectoryGroup
 from groundrule.rewards import apply_scores
 from groundrule.rewards.handwritten import RagReward, RagWeights, ToolReward, rag_parts
 
-CONTEXT = "Books may be returned within 21 days if they are clean. Return postage costs 4 euros; write to desk@example.com."
+CONTEXT = (
+    "Books may be returned within 21 days if they are clean. Return postage costs 4 euros; "
+    "write to desk@example.com."
+)
 ASKED = "How long may I return a book?"
 
 
