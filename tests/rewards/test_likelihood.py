@@ -233,7 +233,7 @@ async def test_the_judge_is_a_scorer_in_group_order():
     assert first.value < second.value
 
 
-def test_an_answer_cut_at_its_limit_keeps_four_fifths():
+def test_an_answer_cut_at_its_limit_keeps_half():
     from openai.types.chat.chat_completion import Choice
 
     def member(reason: str) -> Trajectory:
@@ -243,7 +243,7 @@ def test_an_answer_cut_at_its_limit_keeps_four_fifths():
 
     judge = LikelihoodJudge(WordModel(), LikelihoodSettings(relevance_scale=None))
     whole, cut = judge.score_now(TrajectoryGroup([member("stop"), member("length")]))
-    assert (whole.parts["raw"], cut.parts["raw"]) == (1.0, 0.8)
+    assert (whole.parts["raw"], cut.parts["raw"]) == (1.0, 0.5)
 
 
 def test_a_conversation_that_the_model_refuses_is_not_scored():

@@ -87,7 +87,7 @@ class LikelihoodSettings(BaseModel):
     """True: a pair of tokens earns every time that it occurs in the answer."""
     spec_earns: bool = False
     """True: what the system prompt alone explains earns too."""
-    cut_factor: float = Field(default=0.8, gt=0, le=1)
+    cut_factor: float = Field(default=0.5, gt=0, le=1)
     """What is left of the score of an answer that was cut at its token limit."""
     relevance_middle: float = 0.0
     """Nats per question token at which relevance is one half."""
