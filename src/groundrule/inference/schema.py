@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from groundrule.inference.tool_calls import Parsed, parse_tool_calls
 from groundrule.models.generate import Sample, SamplingRequest
 
 DEFAULT_MAX_TOKENS = 256
@@ -68,6 +69,11 @@ class ChatCompletionBody(BaseModel):
         return self
 
     @property
+    def offers_tools(self) -> bool:
+        """Whether calls are looked for in the answer."""
+        return bool(self.tools) and (self.model_extra or {}).get("tool_choice") != "none"
+
+    @property
     def limit(self) -> int:
         """Most tokens to sample."""
         return self.max_completion_tokens or self.max_tokens or DEFAULT_MAX_TOKENS
@@ -107,10 +113,15 @@ def completion(
 def _choice(
     index: int, sample: Sample, body: ChatCompletionBody, prompt_ids: list[int], tokenizer: Any, version: int
 ) -> dict[str, Any]:
+    parsed = parse_tool_calls(sample.text, body.tools or []) if body.offers_tools else Parsed(sample.text, [])
+    message: dict[str, Any] = {"role": "assistant", "content": parsed.content}
+    if parsed.calls:
+        message["tool_calls"] = [call.as_message_part() for call in parsed.calls]
+    is_call = bool(parsed.calls) and sample.finish_reason == "stop"
     return {
         "index": index,
-        "message": {"role": "assistant", "content": sample.text},
-        "finish_reason": sample.finish_reason,
+        "message": message,
+        "finish_reason": "tool_calls" if is_call else sample.finish_reason,
         "logprobs": {"content": _logprobs(sample, tokenizer)},
         "token_ids": sample.token_ids,
         "prompt_token_ids": prompt_ids,
