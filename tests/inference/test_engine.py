@@ -11,7 +11,7 @@ import pytest
 from groundrule.errors import ModelError
 from groundrule.inference import engine as engine_module
 from groundrule.inference.engine import Engine, Job
-from groundrule.models.generate import Sample, SamplingRequest
+from groundrule.models.sampling import Sample, SamplingRequest
 from tiny import tiny_model
 
 Asked = list[list[int]]

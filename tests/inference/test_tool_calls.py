@@ -8,7 +8,7 @@ import pytest
 
 from groundrule.inference.schema import ChatCompletionBody, completion
 from groundrule.inference.tool_calls import parse_tool_calls
-from groundrule.models.generate import Sample
+from groundrule.models.sampling import Sample
 
 TOOLS = [{"type": "function", "function": {"name": n, "parameters": {}}} for n in ("find", "book")]
 FIND = '{"name": "find", "arguments": {"day": "Monday"}}'

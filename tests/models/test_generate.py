@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 import torch
 
-from groundrule.models.generate import Sample, SamplingRequest, generate
+from groundrule.models.generate import generate
 from groundrule.models.load import LanguageModel, wrap
+from groundrule.models.sampling import Sample, SamplingRequest
 from tiny import ASK, END, full_logprobs, tiny_model, tiny_network
 
 PROMPT = (1, 30, 31, 2, 40, 41)

@@ -15,9 +15,10 @@ from dataclasses import dataclass, field
 
 from groundrule._util.seed import derive
 from groundrule.errors import ModelError
-from groundrule.models.generate import Sample, SamplingRequest, generate
+from groundrule.models.generate import generate
 from groundrule.models.load import LanguageModel
 from groundrule.models.lora import merged
+from groundrule.models.sampling import Sample, SamplingRequest
 
 _CLOSED = "the engine is closed; register the model with a backend again"
 

@@ -9,19 +9,14 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from groundrule.inference.tool_calls import Parsed, parse_tool_calls
-from groundrule.models.generate import Sample, SamplingRequest
+from groundrule.models.sampling import Sample, SamplingRequest
 
 DEFAULT_MAX_TOKENS = 256
 
 _NEUTRAL: dict[str, tuple[Any, ...]] = {
     "stream": (False,),
     "top_logprobs": (0,),
-    "presence_penalty": (0,),
-    "frequency_penalty": (0,),
-    "repetition_penalty": (1,),
     "logit_bias": ({},),
-    "top_k": (0, -1),
-    "min_p": (0,),
     "response_format": ({"type": "text"},),
     "tool_choice": ("auto", "none"),
 }
@@ -48,6 +43,12 @@ class ChatCompletionBody(BaseModel):
     n: int = Field(default=1, ge=1, le=128)
     temperature: float = Field(default=1.0, ge=0, le=2)
     top_p: float = Field(default=1.0, gt=0, le=1)
+    top_k: int = Field(default=0, ge=-1)
+    """0 and -1: all tokens."""
+    min_p: float = Field(default=0.0, ge=0, le=1)
+    presence_penalty: float = Field(default=0.0, ge=-2, le=2)
+    frequency_penalty: float = Field(default=0.0, ge=-2, le=2)
+    repetition_penalty: float = Field(default=1.0, gt=0)
     max_tokens: int | None = Field(default=None, ge=1)
     max_completion_tokens: int | None = Field(default=None, ge=1)
     stop: str | list[str] | None = None
@@ -86,6 +87,11 @@ class ChatCompletionBody(BaseModel):
             max_tokens=self.limit,
             temperature=self.temperature,
             top_p=self.top_p,
+            top_k=max(0, self.top_k),
+            min_p=self.min_p,
+            presence_penalty=self.presence_penalty,
+            frequency_penalty=self.frequency_penalty,
+            repetition_penalty=self.repetition_penalty,
             stop=tuple(s for s in stops if s),
             seed=seed,
         )
