@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from groundrule.cli.tables import show
+
 if TYPE_CHECKING:
-    from groundrule.recipes.judge_eval.tables import Table
     from groundrule.rewards import Ruler
     from groundrule.rewards.suites import KnownGroup
 
@@ -89,7 +90,7 @@ def _judge(
         click.echo(f"{judge} on {name}: {len(groups)} groups, {answers} answers")
         if unlabelled:
             click.echo(f"{unlabelled} groups without labels are left out")
-        _show(judge_tables(report), judge_closing(report), out)
+        show(judge_tables(report), judge_closing(report), out)
     if report.verdict.decision == "no-go":
         raise click.exceptions.Exit(1)
 
@@ -108,7 +109,7 @@ def _run(
     if as_json:
         click.echo(json.dumps(report.to_json(), ensure_ascii=False, indent=2))
     else:
-        _show(run_tables(report), run_closing(report), out)
+        show(run_tables(report), run_closing(report), out)
     if report.raised:
         raise click.exceptions.Exit(1)
 
@@ -129,40 +130,3 @@ def _ruler(judge: str, passes: int, seed: int) -> Ruler:
 
     judge_chain(judge, None)
     return Ruler(judge, passes=passes, seed=seed, gate=False)
-
-
-def _show(tables: list[Table], closing: list[str], out: Path | None) -> None:
-    from rich.console import Console
-
-    console = Console()
-    for table in tables:
-        if console.is_terminal:
-            console.print(_rich(table))
-        else:
-            _plain(table)
-    click.echo()
-    for line in closing:
-        click.echo(line)
-    if out:
-        click.echo(f"scored groups: {out}")
-
-
-def _rich(table: Table) -> Any:
-    from rich.markup import escape
-    from rich.table import Table as RichTable
-
-    drawn = RichTable(title=table.title, title_justify="left")
-    for column in table.columns:
-        drawn.add_column(column)
-    for row in table.rows:
-        drawn.add_row(*map(escape, row))
-    return drawn
-
-
-def _plain(table: Table) -> None:
-    """Columns parted by two blanks; the last one may be as long as it likes."""
-    lines = [table.columns, *table.rows]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(table.columns))]
-    click.echo(f"\n{table.title}:")
-    for line in lines:
-        click.echo("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())

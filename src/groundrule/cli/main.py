@@ -28,6 +28,7 @@ VERBS = {
         "Measure a judge on answers of known order, or look for reward hacking in a run.",
     ),
     "models": ("models", "Fetch and list the models that need no hub."),
+    "reward-bench": ("reward_bench", "Measure a reward function on labelled answers before training on it."),
     "score": ("score", "Score the groups of a JSONL file with a judge."),
     "train": ("train", "Train a model as a TOML file says; the same command resumes an interrupted run."),
     "view": ("view", "Write report.html for a run folder."),
