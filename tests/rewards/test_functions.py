@@ -78,7 +78,8 @@ async def test_one_failure_leaves_the_other_members_scored():
 def test_scorers_are_found_by_name(tmp_path):
     file = tmp_path / "mine.py"
     file.write_text(
-        "def faithful(answer, context):\n    return 1.0\n\nclass Half:\n    async def score(self, g):\n        return []\n"
+        "def faithful(answer, context):\n    return 1.0\n\n"
+        "class Half:\n    async def score(self, group):\n        return []\n"
     )
     assert isinstance(scorer_of("rag"), RagReward)
     assert isinstance(scorer_of(f"{file}:faithful"), FunctionScorer)
