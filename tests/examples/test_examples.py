@@ -22,6 +22,7 @@ NAMES = [
     "03_training_loop",
     "04_custom_rubric",
     "05_hybrid_reward",
+    "06_hand_written",
 ]
 
 
@@ -122,6 +123,14 @@ async def test_05_keeps_both_signals_apart(example):
     judged = await example("05_hybrid_reward").main(strict_judge())
     kept = [(t.metrics["ruler_score"], t.metrics["address"]) for t in judged]
     assert kept == [(0.98, 1.0), (0.2, 0.0), (0.05, 0.0), (0.96, 1.0)]
+
+
+async def test_06_shows_counting_and_judging_side_by_side(example, capsys):
+    by_hand, judged = await example("06_hand_written").main(strict_judge())
+    values = [score.value for score in by_hand]
+    assert min(values[0], values[3]) > values[1] > values[2]
+    assert judged.rewards == [0.98, 0.2, 0.05, 0.96]
+    assert "weakest: no_unsupported_claims" in capsys.readouterr().out
 
 
 @pytest.mark.embedded
