@@ -130,7 +130,7 @@ async def test_06_shows_counting_and_judging_side_by_side(example, capsys):
     values = [score.value for score in by_hand]
     assert min(values[0], values[3]) > values[1] > values[2]
     assert judged.rewards == [0.98, 0.2, 0.05, 0.96]
-    assert "weakest: no_unsupported_claims" in capsys.readouterr().out
+    assert "no_unsupported_claims 0.50" in capsys.readouterr().out
 
 
 @pytest.mark.embedded
