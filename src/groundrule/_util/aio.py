@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import inspect
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -85,6 +86,19 @@ def _close_unstarted(awaitable: Awaitable[Any]) -> None:
     """A coroutine that never ran would warn at garbage collection."""
     if inspect.iscoroutine(awaitable) and inspect.getcoroutinestate(awaitable) == inspect.CORO_CREATED:
         awaitable.close()
+
+
+_model_thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="groundrule-model")
+
+
+async def on_model_thread(function: Callable[..., T], *arguments: Any) -> T:
+    """Run blocking work on a model, in the one thread of this process that is kept for it.
+
+    Models are locked anyway, and every further thread would keep freed memory and a team of workers of its own:
+    judging and training on many threads grew a process by gigabytes.
+    """
+    loop = asyncio.get_running_loop()
+    return await loop.run_in_executor(_model_thread, contextvars.copy_context().run, function, *arguments)
 
 
 def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:

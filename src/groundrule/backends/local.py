@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from groundrule._util.aio import on_model_thread
 from groundrule._util.seed import derive
 from groundrule.backends.art_settings import trainer_settings
 from groundrule.backends.base import TrainResult
@@ -76,7 +77,7 @@ class LocalBackend:
         if (model.project, model.name) in self._served:
             raise ConfigError(f"model {model.project}/{model.name} is already registered with this backend")
         model.attach(self)
-        self._served[model.project, model.name] = await asyncio.to_thread(self._start, model, folder, config)
+        self._served[model.project, model.name] = await on_model_thread(self._start, model, folder, config)
 
     def _start(self, model: Model, folder: Path, config: dict[str, Any]) -> Served:
         if not isinstance(model, TrainableModel):
@@ -133,7 +134,7 @@ class LocalBackend:
         served = self.served(model)
         groups = list(trajectory_groups)
         chosen = trainer_settings(self.settings, settings)
-        return await asyncio.to_thread(self._train, served, groups, chosen, dict(metrics or {}))
+        return await on_model_thread(self._train, served, groups, chosen, dict(metrics or {}))
 
     def _train(
         self,

@@ -35,6 +35,7 @@ from typing import Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from groundrule._util.aio import on_model_thread
 from groundrule.data.group import TrajectoryGroup
 from groundrule.data.messages import Message, text_of
 from groundrule.data.score import Score
@@ -106,9 +107,7 @@ class LikelihoodJudge:
 
     async def score(self, group: TrajectoryGroup) -> list[Score]:
         """One score a member; a member without an answer gets none, with the reason."""
-        import asyncio
-
-        return await asyncio.to_thread(self.score_now, group)
+        return await on_model_thread(self.score_now, group)
 
     def score_now(self, group: TrajectoryGroup) -> list[Score]:
         """The same, on the calling thread."""
