@@ -111,12 +111,16 @@ class LoraTrainer:
                 norm = torch.nn.utils.clip_grad_norm_(
                     list(self.parameters.values()), self.settings.max_grad_norm
                 )
-                if math.isfinite(norm.item()):
+                # A bound on the ratio stops the gradient of a loss that is no number: both are looked at.
+                is_finite = math.isfinite(norm.item()) and math.isfinite(sums.loss)
+                if is_finite:
                     self.optimizer.step()
                 else:
-                    logger.warning("the gradient is not finite; this step leaves the weights as they are")
+                    logger.warning(
+                        "loss or gradient is not finite; this step leaves the weights as they are"
+                    )
         self.optimizer.zero_grad(set_to_none=True)
-        return {**metrics, **_report(sums, norm.item()), "train/updated": float(math.isfinite(norm.item()))}
+        return {**metrics, **_report(sums, norm.item()), "train/updated": float(is_finite)}
 
     def accumulate(self, items: Sequence[TrainingItem]) -> _Sums:
         """Add the gradient of the whole step's loss to the adapter's `.grad`."""
