@@ -25,10 +25,11 @@ def demo() -> str:
     if not seeds:
         return "Not measured yet."
     measured = seeds[0]["measured"]
+    commits = ", ".join(dict.fromkeys(seed["measured"]["commit"] for seed in seeds))
     lines = [
         f"{seeds[0]['questions']} held-out questions, {seeds[0]['steps']} steps, before -> after "
         f"(interval of the difference), measured with `python benchmarks/demo_seeds.py` at commit "
-        f"{measured['commit']} on {measured['cores']} cores ({measured['cpu']}):",
+        f"{commits} on {measured['cores']} cores ({measured['cpu']}):",
         "",
         "| | " + " | ".join(f"seed {s['seed']}" for s in seeds) + " |",
         "|---" * (len(seeds) + 1) + "|",
