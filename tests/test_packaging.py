@@ -55,20 +55,20 @@ def test_the_core_brings_no_heavy_distribution():
     assert closure(CORE).isdisjoint({"torch", "transformers", "numpy", "litellm"})
 
 
-@pytest.mark.parametrize("extra", ["train", "dev"])
+@pytest.mark.parametrize("extra", ["train", "verify", "dev"])
 def test_every_distribution_that_make_installs_is_pinned(extra):
     assert sorted(closure([*CORE, *theirs(EXTRAS[extra])]) - pinned().keys()) == []
 
 
 def test_every_pinned_version_lies_in_the_range_that_pyproject_gives():
-    given = [Requirement(r) for r in [*CORE, *EXTRAS["train"], *theirs(EXTRAS["dev"])]]
+    given = [Requirement(r) for r in [*CORE, *EXTRAS["train"], *EXTRAS["verify"], *theirs(EXTRAS["dev"])]]
     outside = [str(r) for r in given if not r.specifier.contains(pinned()[canonicalize_name(r.name)])]
     assert outside == []
 
 
 def test_every_dependency_is_justified_in_the_docs():
     text = (ROOT / "docs" / "dependencies.md").read_text("utf-8")
-    named = [Requirement(r).name for r in [*CORE, *EXTRAS["train"], *EXTRAS["litellm"]]]
+    named = [Requirement(r).name for r in [*CORE, *EXTRAS["train"], *EXTRAS["verify"], *EXTRAS["litellm"]]]
     assert [name for name in named if f"| {name} |" not in text] == []
 
 

@@ -31,6 +31,7 @@ VERBS = {
     "reward-bench": ("reward_bench", "Measure a reward function on labelled answers before training on it."),
     "score": ("score", "Score the groups of a JSONL file with a judge."),
     "train": ("train", "Train a model as a TOML file says; the same command resumes an interrupted run."),
+    "verify": ("verify", "Score the answers of a JSONL file with a verifier or any other reward."),
     "view": ("view", "Write report.html for a run folder."),
 }
 """Verb -> (file in this folder, one line of help). Its function is named `command`."""

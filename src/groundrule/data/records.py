@@ -65,6 +65,11 @@ def _records(groups: Iterable[TrajectoryGroup]) -> Iterator[dict[str, Any]]:
         yield group_record(group)
 
 
+def group_from(record: Any, *, path: str | Path, line: int) -> TrajectoryGroup:
+    """The group of one record. What cannot be read raises `DataError` with file, line and field."""
+    return _read(record, Path(path), line)[0]
+
+
 def _read(record: Any, path: Path, line: int) -> tuple[TrajectoryGroup, bool]:
     """The group, and whether it came as a single trajectory."""
     if not isinstance(record, dict):

@@ -19,7 +19,12 @@ from groundrule.errors import ConfigError
 from groundrule.rewards.situation import case_of
 
 BUILT_IN = {
+    "code": "groundrule.rewards.verifiers.code:code_scorer",
+    "exact": "groundrule.rewards.verifiers.exact:exact_scorer",
+    "json_schema": "groundrule.rewards.verifiers.json_schema:json_schema_scorer",
+    "math": "groundrule.rewards.verifiers.math:math_scorer",
     "rag": "groundrule.rewards.handwritten.rag:RagReward",
+    "regex": "groundrule.rewards.verifiers.exact:regex_scorer",
 }
 """Name -> "module:factory" of scorers that need no settings."""
 
@@ -89,8 +94,8 @@ class FunctionScorer:
 def scorer_of(name: str) -> Scorer:
     """A scorer by name.
 
-    A built-in one (`rag`), a function or scorer of the user's own (`my_rewards.py:faithful`, `package.module:name`),
-    or a judge under any name that `Ruler` takes. Raises `ConfigError` for one that cannot be had.
+    A built-in one (a name of `BUILT_IN`), a function or scorer of the user's own (`my_rewards.py:faithful`,
+    `package.module:name`), or a judge under any name that `Ruler` takes. Raises `ConfigError` for one that cannot be had.
     """
     from groundrule.rewards.ruler import Ruler
 

@@ -1,0 +1,102 @@
+"""`groundrule verify FILE.jsonl`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from groundrule.data.group import TrajectoryGroup
+    from groundrule.data.protocols import Scorer
+    from groundrule.data.score import Score
+
+
+@click.command("verify")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "--kind",
+    required=True,
+    help="math, code, exact, regex, json_schema, rag, my_rewards.py:function, or a judge by name.",
+)
+@click.option("--out", type=click.Path(path_type=Path), help="Where the scores go. [FILE.verified.jsonl]")
+@click.option(
+    "--at-once", default=4, show_default=True, type=click.IntRange(min=1), help="Records verified at once."
+)
+def command(file: Path, kind: str, out: Path | None, at_once: int) -> None:
+    """Score every answer of FILE and write it with its score.
+
+    A line holds an `answer` with its `reference` (for code: `tests`), or is a group as `groundrule score` reads it,
+    with the reference in its metadata. Exit code 1 when an answer has no score; the first is named.
+    """
+    from groundrule._util import jsonl
+    from groundrule._util.aio import run_sync
+    from groundrule.errors import DataError
+    from groundrule.rewards.functions import scorer_of
+
+    records = list(jsonl.read(file))
+    if not records:
+        raise DataError("holds no records", path=file)
+    groups = [_group(record, file, line) for line, record in records]
+    scored = run_sync(_verify(groups, scorer_of(kind), at_once))
+    target = out or file.with_suffix(".verified.jsonl")
+    jsonl.write(
+        target, [_written(r, g, s, kind) for (_, r), g, s in zip(records, groups, scored, strict=True)]
+    )
+    scores = [(line, score) for (line, _), given in zip(records, scored, strict=True) for score in given]
+    known = [score.value for _, score in scores if score.value is not None]
+    mean = f", mean {sum(known) / len(known):.3f}" if known else ""
+    click.echo(f"{len(known)} of {len(scores)} answers have a score{mean} -> {target}")
+    unknown = [(line, score.reason) for line, score in scores if score.value is None]
+    if unknown:
+        click.echo(f"error: line {unknown[0][0]} of {file} has no score: {unknown[0][1]}", err=True)
+        raise click.exceptions.Exit(1)
+
+
+def _group(record: Any, file: Path, line: int) -> TrajectoryGroup:
+    """A group as it is, or a plain answer as a group of one with everything else in its metadata."""
+    from groundrule.data.group import TrajectoryGroup
+    from groundrule.data.records import group_from
+    from groundrule.data.trajectory import Trajectory
+    from groundrule.errors import DataError
+
+    if isinstance(record, dict) and "trajectories" in record:
+        return group_from(record, path=file, line=line)
+    if not isinstance(record, dict) or not isinstance(record.get("answer"), str):
+        raise DataError(
+            "has neither an 'answer' (a text) nor 'trajectories'; give one of them", path=file, line=line
+        )
+    asked = [{"role": "user", "content": str(record["question"])}] if record.get("question") else []
+    messages = [*asked, {"role": "assistant", "content": record["answer"]}]
+    more = {name: value for name, value in record.items() if name != "answer"}
+    return TrajectoryGroup([Trajectory(messages_and_choices=messages)], metadata=more)
+
+
+async def _verify(groups: list[TrajectoryGroup], scorer: Scorer, at_once: int) -> list[list[Score]]:
+    import asyncio
+
+    from groundrule._util.aio import settle
+    from groundrule._util.progress import progress_bar
+
+    with progress_bar("verify", len(groups)) as bar:
+        results = await settle(
+            [scorer.score(g) for g in groups],
+            limit=asyncio.Semaphore(at_once),
+            on_each=lambda *_: bar.advance(),
+        )
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+    return [r for r in results if not isinstance(r, BaseException)]
+
+
+def _written(record: Any, group: TrajectoryGroup, scores: list[Score], kind: str) -> Any:
+    from groundrule.data.records import group_record
+    from groundrule.rewards.apply import apply_scores
+
+    if "trajectories" in record:
+        return group_record(apply_scores(group, scores, name=kind.rpartition(":")[2].rpartition("/")[2]))
+    [score] = scores
+    said = {"score": score.value, "reason": score.reason, "explanation": score.explanation}
+    return {**record, **said, **({"parts": score.parts} if score.parts else {})}
