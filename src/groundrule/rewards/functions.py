@@ -95,7 +95,8 @@ def scorer_of(name: str) -> Scorer:
     """A scorer by name.
 
     A built-in one (a name of `BUILT_IN`), a function or scorer of the user's own (`my_rewards.py:faithful`,
-    `package.module:name`), or a judge under any name that `Ruler` takes. Raises `ConfigError` for one that cannot be had.
+    `package.module:name`), or a judge under any name that `Ruler` takes. Raises `ConfigError` for one that cannot
+    be had.
     """
     from groundrule.rewards.ruler import Ruler
 
