@@ -33,7 +33,19 @@ def test_torch_and_clients_are_not_imported_before_they_are_needed(program):
 
 
 @pytest.mark.parametrize(
-    "verb", ["checklist", "demo", "doctor", "judge-eval", "models", "reward-bench", "score", "train", "verify", "view"]
+    "verb",
+    [
+        "checklist",
+        "demo",
+        "doctor",
+        "judge-eval",
+        "models",
+        "reward-bench",
+        "score",
+        "train",
+        "verify",
+        "view",
+    ],
 )
 def test_the_help_of_a_verb_does_not_import_what_the_verb_needs(verb):
     program = (

@@ -116,9 +116,7 @@ class LoraTrainer:
                 if is_finite:
                     self.optimizer.step()
                 else:
-                    logger.warning(
-                        "loss or gradient is not finite; this step leaves the weights as they are"
-                    )
+                    logger.warning("loss or gradient is not finite; this step leaves the weights as they are")
         self.optimizer.zero_grad(set_to_none=True)
         return {**metrics, **_report(sums, norm.item()), "train/updated": float(is_finite)}
 
