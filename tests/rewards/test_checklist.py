@@ -155,6 +155,13 @@ async def test_the_checklist_can_be_made_from_the_system_prompt_first():
     assert [s.value for s in scores] == [1.0, 0.0]
 
 
+async def test_a_judge_of_criteria_is_not_held_to_the_form_of_overall_scores():
+    client = ScriptedClient(judging)
+    group = group_of("within 21 days", "get a voucher too", "ask the shop")
+    await Ruler(client, {"temperature": 0.0}, checklist=LIST).score(group)
+    assert client.requests[0].params == {"temperature": 0.0}
+
+
 async def test_different_system_prompts_cannot_share_a_checklist():
     group = TrajectoryGroup(
         [Trajectory(messages_and_choices=chat("one", system=s)) for s in ("Be brief.", "Be long.")]

@@ -193,7 +193,7 @@ class Ruler:
             self.extra_litellm_params,
             client=self.client,
             fallback=self.fallback,
-            defaults={"response_format": RESPONSE_FORMAT},
+            defaults={"response_format": RESPONSE_FORMAT} if self.checklist is None else None,
         )
         chat_judges = [judge for judge in judges if isinstance(judge, Judge)]
         scorers = [judge for judge in judges if not isinstance(judge, Judge)]
