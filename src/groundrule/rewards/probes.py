@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from groundrule.errors import ConfigError
 from groundrule.rewards.attempt import Attempt
-from groundrule.rewards.canary import CANARY_KINDS, canary_of
+from groundrule.rewards.canary import CANARY_KINDS, canary_of, check_canary, twin, twin_gap
 from groundrule.rewards.gate import question_len
 
 
@@ -50,10 +50,11 @@ class Probed:
         """
         found: dict[str, float] = {}
         if self.canary is not None:
-            lowest = min(values[slot] for slot in self.slots)
-            found["judge/canary_missed"] = float(values[self.canary] > lowest)
+            real = [values[slot] for slot in self.slots]
+            is_lowest = check_canary([*real, values[self.canary]], len(real))
+            found["judge/canary_missed"] = float(not is_lowest)
         if self.twin is not None and self.original is not None:
-            found["judge/twin_gap"] = abs(values[self.twin] - values[self.original])
+            found["judge/twin_gap"] = twin_gap(values, self.original, self.twin)
         return found
 
 
@@ -66,13 +67,13 @@ def insert_probes(attempts: Sequence[Attempt], probes: Probes, rng: random.Rando
         marked.insert(rng.randint(0, len(marked)), ("canary", 0, bad))
     if attempts and rng.random() < probes.twin_rate:
         copied = rng.randrange(len(attempts))
-        marked.insert(rng.randint(0, len(marked)), ("twin", copied, attempts[copied]))
+        marked.insert(rng.randint(0, len(marked)), ("twin", copied, twin(attempts[copied], rng)))
     place = {(kind, index): slot for slot, (kind, index, _) in enumerate(marked)}
-    twin = next(((slot, index) for slot, (kind, index, _) in enumerate(marked) if kind == "twin"), None)
+    copy = next(((slot, index) for slot, (kind, index, _) in enumerate(marked) if kind == "twin"), None)
     return Probed(
         shown=[attempt for _, _, attempt in marked],
         slots=[place["real", index] for index in range(len(attempts))],
         canary=place.get(("canary", 0)),
-        twin=twin[0] if twin else None,
-        original=place["real", twin[1]] if twin else None,
+        twin=copy[0] if copy else None,
+        original=place["real", copy[1]] if copy else None,
     )
