@@ -93,12 +93,13 @@ def shared_system_len(attempts: Sequence[Attempt]) -> int:
     return len(attempts[0].system) if len(prompts) == 1 else 0
 
 
-def evidence_key(attempt: Attempt, system_len: int) -> str:
-    """The attempt without the shared system prompt, as one text.
+def evidence_keys(attempts: Sequence[Attempt]) -> list[str]:
+    """Each attempt without the shared system prompt, as one text.
 
     What is drawn from it (order, boundaries) stays the same under another system prompt.
     """
-    return attempt.evidence_after(system_len)
+    system_len = shared_system_len(attempts)
+    return [attempt.evidence_after(system_len) for attempt in attempts]
 
 
 def turn_key(value: Any) -> str:

@@ -11,7 +11,7 @@ from groundrule._util.seed import derive
 from groundrule.data.messages import Message
 from groundrule.llm.cache import ReplyCache
 from groundrule.rewards.ask import ask
-from groundrule.rewards.attempt import Attempt, evidence_key, shared_system_len
+from groundrule.rewards.attempt import Attempt, evidence_keys
 from groundrule.rewards.fit import Fitted, fit
 from groundrule.rewards.judges import Judge
 from groundrule.rewards.parse import parse_chat_reply
@@ -73,9 +73,8 @@ class RulerReader:
         """One call, with the probes that it is due."""
         seed = derive("ruler", self.seed, number)
         shown = [attempts[index] for index in order]
-        system_len = shared_system_len(shown)
-        keys = [evidence_key(attempt, system_len) for attempt in shown]
-        probed = insert_probes(shown, self.probes, random.Random(derive("probes", seed, *keys)))
+        rng = random.Random(derive("probes", seed, *evidence_keys(shown)))
+        probed = insert_probes(shown, self.probes, rng)
         fitted: list[Fitted] = []  # The last one is that of the judge which answered.
         answer = await ask(
             self.judges,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from groundrule.data.score import Score, Scores
-from groundrule.rewards.attempt import Attempt, evidence_key, shared_system_len, turn_key
+from groundrule.rewards.attempt import Attempt, evidence_keys, turn_key
 from groundrule.rewards.calibration import Calibration
 from groundrule.rewards.calls import Reader
 from groundrule.rewards.debug import print_ranking
@@ -49,12 +49,14 @@ async def compare(
     is flagged in the explanation and counted; it changes no score.
     """
     _warn_about(attempts)
-    scores = {a.key: score for a, score in zip(attempts, floors(attempts), strict=True) if gate and score}
+    low = floors(attempts) if gate else [None] * len(attempts)
+    scores = {a.key: score for a, score in zip(attempts, low, strict=True) if score}
     metrics = {"judge/gated": float(sum(a.key in scores for a in attempts))} if scores else {}
     distinct = {attempt.key: attempt for attempt in attempts if attempt.key not in scores}
     if distinct:
         # Sorted first: the same attempts in another order make the same prompts, hence the same cache entries.
-        shown = sorted(distinct.values(), key=_evidence_in(attempts))
+        evidence = {a.key: own for a, own in zip(attempts, evidence_keys(attempts), strict=True)}
+        shown = sorted(distinct.values(), key=lambda attempt: evidence[attempt.key])
         measured = await measure(reader, shown, plan, calibration)
         if debug:
             for call in measured.calls:
@@ -69,11 +71,6 @@ async def compare(
     if debug:
         print_ranking([scores[key] for key in dict.fromkeys(attempt.key for attempt in attempts)])
     return Scores((scores[attempt.key] for attempt in attempts), metrics=metrics)
-
-
-def _evidence_in(attempts: Sequence[Attempt]) -> Callable[[Attempt], str]:
-    system_len = shared_system_len(attempts)
-    return lambda attempt: evidence_key(attempt, system_len)
 
 
 def floors(attempts: Sequence[Attempt]) -> list[Score | None]:

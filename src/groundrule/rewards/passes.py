@@ -16,7 +16,7 @@ from statistics import fmean, pstdev
 from groundrule._util.aio import settle
 from groundrule._util.seed import derive
 from groundrule.errors import BudgetError, ConfigError, JudgeError, LlmError
-from groundrule.rewards.attempt import Attempt, evidence_key, shared_system_len
+from groundrule.rewards.attempt import Attempt, evidence_keys
 from groundrule.rewards.calibration import Calibration
 from groundrule.rewards.calls import Call, Reader, Said
 from groundrule.rewards.merge import merge, merge_reliability
@@ -103,7 +103,7 @@ async def measure(
     succeed; a large group needs every attempt in a readable call and all of them linked by attempts that were
     shown together.
     """
-    rng = random.Random(derive("orders", reader.seed, *_keys(attempts)))
+    rng = random.Random(derive("orders", reader.seed, *evidence_keys(attempts)))
     n, count = len(attempts), plan.count
     if n > plan.most:
         count = max(ROUND, count)
@@ -120,11 +120,6 @@ async def measure(
             logger.info("the budget allows no further passes: reliability stays %s", measured.metrics)
             break
     return measured if calibration is None else _calibrated(measured, calibration, whole=n <= plan.most)
-
-
-def _keys(attempts: Sequence[Attempt]) -> list[str]:
-    system_len = shared_system_len(attempts)
-    return [evidence_key(attempt, system_len) for attempt in attempts]
 
 
 def _is_doubtful(measured: Measured, plan: Passes) -> bool:

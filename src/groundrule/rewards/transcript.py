@@ -20,7 +20,7 @@ from groundrule.data.messages import Tools, text_of
 from groundrule.rewards.attempt import (
     Attempt,
     Turn,
-    evidence_key,
+    evidence_keys,
     shared_len,
     shared_system_len,
     turn_key,
@@ -58,7 +58,7 @@ def render(attempts: Sequence[Attempt], *, seed: int = 0, show_images: bool = Fa
     system_len = shared_system_len(attempts)
     prefix_len = max(shared_len(attempts), system_len)
     opening = shared_opening(attempts, prefix_len)
-    page = Page(code=boundary_code(attempts, system_len, seed), show_images=show_images)
+    page = Page(code=boundary_code(attempts, seed), show_images=show_images)
     page.mark("SPEC")
     page.text(_spec(attempts, system_len))
     same_tools = all(turn_key(attempt.tools) == turn_key(attempts[0].tools) for attempt in attempts)
@@ -101,14 +101,14 @@ def shared_opening(attempts: Sequence[Attempt], prefix_len: int) -> str:
     return opening if len(opening) >= _LEAST_OPENING else ""
 
 
-def boundary_code(attempts: Sequence[Attempt], system_len: int, seed: int) -> str:
+def boundary_code(attempts: Sequence[Attempt], seed: int) -> str:
     """Four letters that no text here contains; letters cost a judge's tokenizer half of what hex digits do.
 
     The shared system prompt does not enter, so that another system prompt changes the spec section of a
     prompt and nothing else.
     """
     whole = "".join(attempt.key for attempt in attempts).casefold()
-    evidence = [evidence_key(attempt, system_len) for attempt in attempts]
+    evidence = evidence_keys(attempts)
     for draw in range(1_000):
         number, code = derive("boundary", seed, evidence, draw), ""
         for _ in range(_CODE_LETTERS):
