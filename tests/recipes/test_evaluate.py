@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
-
-from fakes import group_of
 from groundrule.data import Scenario, Score, TrajectoryGroup
-from groundrule.errors import ConfigError, JudgeError, LlmError
 from groundrule.recipes.evaluate import (
     answer_of,
     group_of_texts,
     record,
     scenario_metadata,
     score_alone,
-    scores_or_reasons,
     summary_line,
 )
 
@@ -134,23 +129,3 @@ async def test_a_failed_attempt_has_no_score_and_says_why():
     failed = TrajectoryGroup([TimeoutError("no result after 30 s")])
     score = await score_alone(Raising(AssertionError("must not be asked")), failed)
     assert (score.value, score.reason) == (None, "the attempt failed: TimeoutError: no result after 30 s")
-
-
-@pytest.mark.parametrize("error", [JudgeError("no scores"), LlmError("down"), KeyError("facts")])
-async def test_a_scorer_that_breaks_leaves_every_member_with_the_reason(error):
-    scores = await scores_or_reasons(Raising(error), group_of("a", "b"))
-    assert [(s.value, s.reason) for s in scores] == [(None, f"{type(error).__name__}: {error}")] * 2
-
-
-async def test_a_scorer_that_forgets_a_member_scores_none():
-    class Forgetful:
-        async def score(self, group):
-            return [Score(value=0.5)]
-
-    scores = await scores_or_reasons(Forgetful(), group_of("a", "b"))
-    assert [s.reason for s in scores] == ["Forgetful gave 1 scores for a group of 2 trajectories"] * 2
-
-
-async def test_a_wrong_setting_is_not_hidden():
-    with pytest.raises(ConfigError, match="no such rubric"):
-        await scores_or_reasons(Raising(ConfigError("no such rubric")), group_of("a", "b"))

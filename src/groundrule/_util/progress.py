@@ -5,17 +5,22 @@ Everything goes to standard error, so that what a program prints stays clean.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Protocol, TextIO
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Protocol, TextIO, TypeVar
+
+from groundrule._util.aio import settle
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
 SECONDS_BETWEEN_LINES = 5.0
+
+T = TypeVar("T")
 
 
 class Bar(Protocol):
@@ -46,6 +51,16 @@ def progress_bar(
             yield lines
         finally:
             lines.close()
+
+
+async def settle_all(awaitables: Sequence[Awaitable[T]], *, desc: str, at_once: int) -> list[T]:
+    """Each result, in the order given, under a bar. The first failure is raised when all are done."""
+    with progress_bar(desc, len(awaitables)) as bar:
+        results = await settle(awaitables, limit=asyncio.Semaphore(at_once), on_each=lambda *_: bar.advance())
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+    return [result for result in results if not isinstance(result, BaseException)]
 
 
 def _draws_bars(out: TextIO) -> bool:

@@ -9,7 +9,6 @@ import click
 
 if TYPE_CHECKING:
     from groundrule.data.group import TrajectoryGroup
-    from groundrule.data.protocols import Scorer
 
 
 @click.command("score")
@@ -44,10 +43,12 @@ def command(
     Exit code 1 when any group stayed without scores; those are named.
     """
     from groundrule._util.aio import run_sync
+    from groundrule._util.progress import settle_all
     from groundrule.data.records import read_groups, write_groups
     from groundrule.errors import DataError
     from groundrule.llm.cost import current_ledger
     from groundrule.rewards import DEFAULT_RUBRIC, Checklist, Ruler
+    from groundrule.rewards.apply import apply_scores
 
     groups = read_groups(file)
     if not groups:
@@ -55,7 +56,8 @@ def command(
     text = DEFAULT_RUBRIC if rubric is None else _read(rubric)
     demands = checklist if checklist in (None, "auto") else Checklist.load(checklist)
     ruler = Ruler(judge, rubric=text, passes=passes, checklist=demands)  # type: ignore[arg-type]
-    scored = run_sync(_score(groups, ruler, at_once))
+    scores = run_sync(settle_all([ruler.score(g) for g in groups], desc="score", at_once=at_once))
+    scored = [apply_scores(g, said, name="ruler") for g, said in zip(groups, scores, strict=True)]
     target = out or file.with_suffix(".scored.jsonl")
     write_groups(target, scored)
     unscored = [i for i, g in enumerate(scored) if not g.scored]
@@ -68,27 +70,6 @@ def command(
         reason = first.trajectories[0].unscored if first.trajectories else "the group is empty"
         click.echo(f"error: group {_name(unscored[0], first)} has no scores: {reason}", err=True)
         raise click.exceptions.Exit(1)
-
-
-async def _score(groups: list[TrajectoryGroup], scorer: Scorer, at_once: int) -> list[TrajectoryGroup]:
-    import asyncio
-
-    from groundrule._util.aio import settle
-    from groundrule._util.progress import progress_bar
-    from groundrule.rewards.apply import apply_scores
-
-    with progress_bar("score", len(groups)) as bar:
-
-        async def one(group: TrajectoryGroup) -> TrajectoryGroup:
-            return apply_scores(group, await scorer.score(group), name="ruler")
-
-        results = await settle(
-            [one(g) for g in groups], limit=asyncio.Semaphore(at_once), on_each=lambda *_: bar.advance()
-        )
-    for result in results:
-        if isinstance(result, BaseException):
-            raise result
-    return [r for r in results if not isinstance(r, BaseException)]
 
 
 def _line(index: int, group: TrajectoryGroup) -> str:

@@ -9,7 +9,6 @@ import click
 
 if TYPE_CHECKING:
     from groundrule.data.group import TrajectoryGroup
-    from groundrule.data.protocols import Scorer
     from groundrule.data.score import Score
 
 
@@ -32,6 +31,7 @@ def command(file: Path, kind: str, out: Path | None, at_once: int) -> None:
     """
     from groundrule._util import jsonl
     from groundrule._util.aio import run_sync
+    from groundrule._util.progress import settle_all
     from groundrule.errors import DataError
     from groundrule.rewards.functions import scorer_of
 
@@ -39,7 +39,8 @@ def command(file: Path, kind: str, out: Path | None, at_once: int) -> None:
     if not records:
         raise DataError("holds no records", path=file)
     groups = [_group(record, file, line) for line, record in records]
-    scored = run_sync(_verify(groups, scorer_of(kind), at_once))
+    scorer = scorer_of(kind)
+    scored = run_sync(settle_all([scorer.score(g) for g in groups], desc="verify", at_once=at_once))
     target = out or file.with_suffix(".verified.jsonl")
     jsonl.write(
         target, [_written(r, g, s, kind) for (_, r), g, s in zip(records, groups, scored, strict=True)]
@@ -71,24 +72,6 @@ def _group(record: Any, file: Path, line: int) -> TrajectoryGroup:
     messages = [*asked, {"role": "assistant", "content": record["answer"]}]
     more = {name: value for name, value in record.items() if name != "answer"}
     return TrajectoryGroup([Trajectory(messages_and_choices=messages)], metadata=more)
-
-
-async def _verify(groups: list[TrajectoryGroup], scorer: Scorer, at_once: int) -> list[list[Score]]:
-    import asyncio
-
-    from groundrule._util.aio import settle
-    from groundrule._util.progress import progress_bar
-
-    with progress_bar("verify", len(groups)) as bar:
-        results = await settle(
-            [scorer.score(g) for g in groups],
-            limit=asyncio.Semaphore(at_once),
-            on_each=lambda *_: bar.advance(),
-        )
-    for result in results:
-        if isinstance(result, BaseException):
-            raise result
-    return [r for r in results if not isinstance(r, BaseException)]
 
 
 def _written(record: Any, group: TrajectoryGroup, scores: list[Score], kind: str) -> Any:

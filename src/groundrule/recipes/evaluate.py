@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from statistics import fmean
@@ -17,11 +16,9 @@ from groundrule.data.protocols import Rollout, Scorer
 from groundrule.data.scenario import Scenario
 from groundrule.data.score import Score
 from groundrule.data.trajectory import Trajectory
-from groundrule.errors import ConfigError, GroundRuleError
 from groundrule.rewards.checks import check_answer, summarise
+from groundrule.rewards.scoring import scores_or_reasons
 from groundrule.rollouts.gather import gather_trajectories
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass
@@ -76,23 +73,6 @@ async def score_alone(scorer: Scorer, group: TrajectoryGroup) -> Score:
     if not group.trajectories:
         return Score.none(f"the attempt failed: {group.exceptions[0]}")
     return (await scores_or_reasons(scorer, group))[0]
-
-
-async def scores_or_reasons(scorer: Scorer, group: TrajectoryGroup) -> list[Score]:
-    """What the scorer says. One that breaks leaves every member with the reason; a wrong setting raises."""
-    try:
-        scores = await scorer.score(group)
-    except ConfigError:
-        raise
-    except Exception as error:
-        logger.warning(
-            "%s gave no scores", type(scorer).__name__, exc_info=not isinstance(error, GroundRuleError)
-        )
-        return [Score.none(f"{type(error).__name__}: {error}") for _ in group]
-    if len(scores) != len(group):
-        reason = f"{type(scorer).__name__} gave {len(scores)} scores for a group of {len(group)} trajectories"
-        return [Score.none(reason) for _ in group]
-    return scores
 
 
 def group_of_texts(

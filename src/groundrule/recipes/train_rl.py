@@ -28,7 +28,7 @@ from groundrule.errors import ConfigError, GatherError, TrainingError
 from groundrule.llm.cost import Ledger, current_ledger, use_ledger
 from groundrule.models.lora import LoraSettings
 from groundrule.recipes.config import TrainingConfig
-from groundrule.recipes.evaluate import Evaluator, scenario_metadata, scores_or_reasons, summary_line
+from groundrule.recipes.evaluate import Evaluator, scenario_metadata, summary_line
 from groundrule.recipes.judging import (
     degraded_line,
     estimate,
@@ -42,6 +42,7 @@ from groundrule.recipes.judging import (
 from groundrule.rewards.apply import apply_scores
 from groundrule.rewards.economy import LEFT_OUT, CallCost
 from groundrule.rewards.jury import Jury
+from groundrule.rewards.scoring import scores_or_reasons
 from groundrule.rollouts.answer import AnswerOnce
 from groundrule.rollouts.gather import gather_trajectory_groups
 from groundrule.rollouts.scenarios import draw, load_scenarios

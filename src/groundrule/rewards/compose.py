@@ -14,11 +14,11 @@ from itertools import pairwise
 from statistics import fmean, pstdev
 from typing import Literal
 
-from groundrule._util.aio import settle
 from groundrule.data.group import TrajectoryGroup
 from groundrule.data.protocols import Scorer
 from groundrule.data.score import Score, Scores
-from groundrule.errors import ConfigError, GroundRuleError
+from groundrule.errors import ConfigError
+from groundrule.rewards.scoring import scores_of_each
 
 logger = logging.getLogger(__name__)
 
@@ -147,17 +147,7 @@ class Composite:
 
 
 async def _ask(parts: Sequence[Part], group: TrajectoryGroup) -> dict[str, Scores]:
-    """What each part says; one that fails leaves every member with its reason."""
-    results = await settle([part.scorer.score(group) for part in parts])
-    given: dict[str, Scores] = {}
-    for part, result in zip(parts, results, strict=True):
-        if isinstance(result, GroundRuleError) and not isinstance(result, ConfigError):
-            given[part.name] = Scores(Score.none(f"{type(result).__name__}: {result}") for _ in group)
-        elif isinstance(result, BaseException):
-            raise result
-        else:
-            given[part.name] = result if isinstance(result, Scores) else Scores(result)
-    return given
+    return await scores_of_each({part.name: part.scorer for part in parts}, group, role="part")
 
 
 def _weighed(parts: Sequence[Part], given: Mapping[str, Scores]) -> dict[str, list[float | None]]:

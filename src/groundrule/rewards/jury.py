@@ -6,22 +6,19 @@ again, do not. Values are joined on the scale of the scoring jurors together, ne
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from statistics import fmean
 from typing import Literal
 
-from groundrule._util.aio import settle
 from groundrule.data.group import TrajectoryGroup
 from groundrule.data.protocols import Scorer
 from groundrule.data.score import Score, Scores
-from groundrule.errors import ConfigError, GroundRuleError
+from groundrule.errors import ConfigError
 from groundrule.rewards.economy import Priced
 from groundrule.rewards.reliability import about_their_means, krippendorff_alpha, noise_of_mean, reliability
-
-logger = logging.getLogger(__name__)
+from groundrule.rewards.scoring import scores_of_each
 
 Role = Literal["score", "holdout", "tiebreak", "reserve"]
 
@@ -69,17 +66,17 @@ class Jury:
 
     async def score(self, group: TrajectoryGroup) -> Scores:
         """The weighted mean over jurors; a member that no juror scored has their reasons."""
-        asked = await self._ask([*self._with("score"), *self._with("holdout")], group)
+        asked = await _ask([*self._with("score"), *self._with("holdout")], group)
         counted = {juror.name: asked[juror.name] for juror in self._with("score")}
         failed = [name for name, scores in counted.items() if not _has_value(scores)]
         for reserve in self._with("reserve"):
             if not failed:
                 break
-            counted |= await self._ask([reserve], group)
+            counted |= await _ask([reserve], group)
             if _has_value(counted[reserve.name]):
                 failed.pop()
         if self._with("tiebreak") and self._is_doubtful(counted):
-            counted |= await self._ask(self._with("tiebreak"), group)
+            counted |= await _ask(self._with("tiebreak"), group)
         held = {juror.name: asked[juror.name] for juror in self._with("holdout")}
         return self._joined(counted, held, len(group))
 
@@ -122,21 +119,6 @@ class Jury:
 
     def _with(self, role: Role) -> list[Juror]:
         return [juror for juror in self.jurors if juror.role == role]
-
-    async def _ask(self, jurors: Sequence[Juror], group: TrajectoryGroup) -> dict[str, Scores]:
-        results = await settle([juror.scorer.score(group) for juror in jurors])
-        asked: dict[str, Scores] = {}
-        for juror, result in zip(jurors, results, strict=True):
-            if isinstance(result, ConfigError) or (
-                isinstance(result, BaseException) and not isinstance(result, GroundRuleError)
-            ):
-                raise result
-            if isinstance(result, BaseException):
-                logger.warning("juror %s: %s", juror.name, result)
-                asked[juror.name] = Scores(Score.none(f"{type(result).__name__}: {result}") for _ in group)
-            else:
-                asked[juror.name] = result if isinstance(result, Scores) else Scores(result)
-        return asked
 
     def _is_doubtful(self, counted: Mapping[str, Scores]) -> bool:
         trust = self._agreement(counted).get("judge_reliability")
@@ -188,6 +170,10 @@ class Jury:
             words = " | ".join(f"{name}: {counted[name][i].explanation}" for name in known)
             joined.append(Score(value=value, explanation=words, parts=parts, cost=cost))
         return Scores(joined, metrics={**self._agreement(counted), **_holdouts(joined, held)})
+
+
+async def _ask(jurors: Sequence[Juror], group: TrajectoryGroup) -> dict[str, Scores]:
+    return await scores_of_each({juror.name: juror.scorer for juror in jurors}, group, role="juror")
 
 
 def _cheaper(scorer: Scorer) -> Scorer | None:

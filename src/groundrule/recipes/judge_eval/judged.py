@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from groundrule._util.aio import settle
-from groundrule._util.progress import progress_bar
+from groundrule._util.progress import settle_all
 from groundrule.data.group import TrajectoryGroup
 from groundrule.data.protocols import Scorer
-from groundrule.data.score import Score, Scores
-from groundrule.errors import ConfigError, GroundRuleError
+from groundrule.data.score import Scores
 from groundrule.llm.cost import Ledger, Total, current_ledger, use_ledger
 from groundrule.rewards.apply import apply_scores
+from groundrule.rewards.scoring import scores_or_reasons
 from groundrule.rewards.suites import KnownGroup
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -53,29 +48,12 @@ class Judging:
 
 async def judge_all(groups: Sequence[KnownGroup], scorer: Scorer, *, at_once: int) -> Judging:
     """Score every group. One that cannot be scored keeps the reason; a wrong setting raises `ConfigError`."""
-    limit = asyncio.Semaphore(at_once)
-    with use_ledger(Ledger(parent=current_ledger())) as ledger, progress_bar("judge", len(groups)) as bar:
-        results = await settle(
-            [scorer.score(known.group) for known in groups], limit=limit, on_each=lambda *_: bar.advance()
+    with use_ledger(Ledger(parent=current_ledger())) as ledger:
+        scores = await settle_all(
+            [scores_or_reasons(scorer, known.group) for known in groups], desc="judge", at_once=at_once
         )
-    judged = [
-        JudgedGroup(known, _scores(result, len(known.group)))
-        for known, result in zip(groups, results, strict=True)
-    ]
+    judged = [JudgedGroup(known, said) for known, said in zip(groups, scores, strict=True)]
     return Judging(judged, ledger.total())
-
-
-def _scores(result: list[Score] | BaseException, members: int) -> Scores:
-    if isinstance(result, ConfigError):
-        raise result
-    if isinstance(result, BaseException):
-        if not isinstance(result, GroundRuleError):
-            logger.warning("the scorer broke on a group", exc_info=result)
-        return Scores(Score.none(f"{type(result).__name__}: {result}") for _ in range(members))
-    if len(result) != members:
-        reason = f"the scorer gave {len(result)} scores for a group of {members} trajectories"
-        return Scores(Score.none(reason) for _ in range(members))
-    return result if isinstance(result, Scores) else Scores(result)
 
 
 @dataclass(frozen=True)
