@@ -24,6 +24,7 @@ from groundrule.rewards.checklist import Checklist, extract_checklist
 from groundrule.rewards.economy import CallCost, Priced, Purchase, purchase
 from groundrule.rewards.judges import judge_chain
 from groundrule.rewards.jury import Juror, Jury
+from groundrule.rewards.passes import Passes
 from groundrule.rewards.probes import Probes
 from groundrule.rewards.prompt import judge_messages
 
@@ -148,7 +149,7 @@ def estimate(
     calls = scorer.calls_for(size) if isinstance(scorer, Priced) else 0
     if not calls:
         return None
-    shown = min(size, 8)
+    shown = min(size, Passes().most)
     prompt = fmean(_prompt_tokens(s, shown, config.policy.max_tokens) for s in scenarios[:8])
     usage = Usage(prompt_tokens=round(prompt), completion_tokens=REPLY_TOKENS * shown)
     prices = [ledger.price_of(model) for model in _models(config)]

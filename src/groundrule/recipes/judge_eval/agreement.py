@@ -66,7 +66,7 @@ def _resampled(clusters: Sequence[tuple[float, int]], rng: random.Random) -> flo
 
 def pair_accuracy(judged: Sequence[JudgedGroup]) -> Measure:
     """The share of ordered pairs that the judge orders rightly, 0..1; a tie counts half, chance is 0.5."""
-    return ratio(tally_pairs(group, group.known.known.ordered, _rightly) for group in judged)
+    return ratio(tally_pairs(group, group.known.known.ordered, half_for_ties) for group in judged)
 
 
 def not_above(judged: Sequence[JudgedGroup], pairs_of: Callable[[JudgedGroup], Sequence[Pair]]) -> Measure:
@@ -84,7 +84,8 @@ def tally_pairs(group: JudgedGroup, pairs: Sequence[Pair], credit: Callable[[flo
     return Tally(group.cluster, sum(credits), len(credits))
 
 
-def _rightly(better: float, worse: float) -> float:
+def half_for_ties(better: float, worse: float) -> float:
+    """What a judge earns on one pair: 1 for the right order, 0.5 for a tie, 0 for the wrong order."""
     return 0.5 if better == worse else float(better > worse)
 
 

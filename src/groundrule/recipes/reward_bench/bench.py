@@ -14,9 +14,9 @@ from groundrule.recipes.judge_eval.agreement import (
     Measure,
     Tally,
     gaps,
+    half_for_ties,
     pair_accuracy,
     ratio,
-    tally_pairs,
     tau_b,
 )
 from groundrule.recipes.judge_eval.judged import JudgedGroup, failures_of, judge_all
@@ -101,7 +101,7 @@ async def bench_reward(
         name=name,
         groups=len(judged),
         accuracy=accuracy,
-        auc=ratio(tally_pairs(g, g.known.known.ordered, _half_for_ties) for g in judged),
+        auc=accuracy,
         across=_across(judged),
         dresses=dresses,
         weights={} if weights is None else _weight_effects(judged, weights),
@@ -163,7 +163,7 @@ def _reweighed(
         ]
         taus.append(tau_b(order, new))
         hits = [
-            _half_for_ties(x, y)
+            half_for_ties(x, y)
             for i, j in group.known.known.ordered
             if (x := new[i]) is not None and (y := new[j]) is not None
         ]
@@ -180,17 +180,13 @@ def _total(parts: Mapping[str, float], weights: Mapping[str, float]) -> float | 
     return sum(weight * parts[name] for name, weight in weights.items()) / total
 
 
-def _half_for_ties(better: float, worse: float) -> float:
-    return 0.5 if better == worse else float(better > worse)
-
-
 def _across(judged: Sequence[JudgedGroup]) -> float | None:
     """The chance that any best answer scores above any worst one, of whatever group."""
     best = [v for g in judged for i in _ends(g)[0] if (v := g.values[i]) is not None]
     worst = [v for g in judged for i in _ends(g)[1] if (v := g.values[i]) is not None]
     if not best or not worst:
         return None
-    return fmean(_half_for_ties(a, b) for a in best for b in worst)
+    return fmean(half_for_ties(a, b) for a in best for b in worst)
 
 
 def _ends(group: JudgedGroup) -> tuple[set[int], set[int]]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from groundrule.data.group import TrajectoryGroup
 from groundrule.data.score import Score, Scores
 from groundrule.data.trajectory import Trajectory
+from groundrule.rewards.handwritten.rag import weighted
 
 
 @dataclass(frozen=True)
@@ -65,10 +66,8 @@ class ToolReward:
 
     def _one(self, member: Trajectory) -> Score:
         parts = tool_parts(member, self.milestones, reached=self.reached, free_calls=self.free_calls)
-        weights: Mapping[str, float] = vars(self.weights)
-        total = sum(weights[name] for name in parts)
-        value = sum(weights[name] * v for name, v in parts.items()) / total
         said = ", ".join(f"{name} {v:.2f}" for name, v in parts.items())
+        value = weighted(parts, asdict(self.weights))
         return Score(value=value, explanation=said, parts=parts, cost=0.0)
 
 
