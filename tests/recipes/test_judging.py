@@ -4,6 +4,7 @@ import pytest
 
 from groundrule._util.aio import run_sync
 from groundrule.data.runs import Run
+from groundrule.data.score import Score
 from groundrule.errors import BudgetError, ConfigError
 from groundrule.llm import Budget, Ledger, Price, ScriptedClient
 from groundrule.llm.cost import Call
@@ -13,7 +14,7 @@ from groundrule.recipes.train_rl import train_rl
 from groundrule.rewards import Ruler
 from groundrule.rewards.checklist import Checklist, Criterion
 from groundrule.rewards.economy import LEFT_OUT, CallCost
-from groundrule.rewards.jury import Jury
+from groundrule.rewards.jury import Juror, Jury
 from groundrule.rollouts.scenarios import load_scenarios
 
 
@@ -145,6 +146,29 @@ def test_reliability_reaches_metrics_and_advantages(tiny_training, tmp_path):
     line = Run.open(tmp_path / "run", read_only=True).metrics()[0]
     assert line["judge/reliability"] == 0.0  # The judge likes places only, so order and reverse cancel.
     assert line["train/updated"] == 0
+
+
+class Picky:
+    """Likes answers for their letters, within so wide a part of the scale."""
+
+    def __init__(self, width: float) -> None:
+        self.width = width
+
+    async def score(self, group):
+        answers = [str(t.messages()[-1]["content"]) for t in group]
+        return [Score(value=self.width * (sum(map(ord, answer)) % 11) / 10) for answer in answers]
+
+
+def test_a_jury_in_an_interrupted_run_is_aligned_as_in_one_that_was_not(tiny_training, tmp_path):
+    def rewards(folder, *stops):
+        jury = Jury([Juror("wide", Picky(1.0)), Juror("narrow", Picky(0.1))])
+        for steps in stops:
+            train(tiny_training(folder, steps=steps, scenarios={"held_out_limit": 0}), jury)
+        return [group.rewards for group in Run.open(folder, read_only=True).groups(2)]
+
+    in_two_runs = rewards(tmp_path / "two", 1, 2)
+    assert in_two_runs == rewards(tmp_path / "one", 2)
+    assert any(max(group) > min(group) for group in in_two_runs)  # Else there is nothing to align.
 
 
 def decides(request):

@@ -99,6 +99,15 @@ async def test_alignment_stretches_a_juror_that_uses_little_of_the_scale():
     assert before[0].value - before[3].value > after[0].value - after[3].value
 
 
+async def test_alignment_goes_on_from_what_was_seen_before():
+    jury = Jury([Juror("wide", Fixed(0.9, 0.6, 0.3, 0.0)), Juror("narrow", Fixed(0.42, 0.44, 0.46, 0.48))])
+    group = group_of(*ANSWERS)
+    seen = [apply_scores(group, await jury.score(group), name="ruler") for _ in range(6)]
+    step_by_step = jury.aligned_on(seen[:4]).aligned_on(seen[4:])
+    assert step_by_step == jury.aligned_on(seen)
+    assert step_by_step.scales == jury.aligned_on(seen).scales != jury.aligned_on(seen[4:]).scales
+
+
 async def test_few_groups_hardly_move_the_alignment():
     jury = Jury([Juror("wide", Fixed(0.9, 0.6, 0.3, 0.0)), Juror("narrow", Fixed(0.42, 0.44, 0.46, 0.48))])
     group = group_of(*ANSWERS)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Set
+from collections.abc import Callable, Iterable, Set
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
@@ -95,6 +95,7 @@ async def train_rl(
 
 async def _train(t: Training) -> None:
     run = t.backend.run_of(t.model)
+    _align(t, (group for step in run.trajectory_steps() for group in run.groups(step)))
     await _evaluate_if_due(t, run, run.step)  # A crash may have come between a step and its evaluation.
     for step in range(run.next_step, t.config.train.steps + 1):
         started = time.perf_counter()
@@ -104,11 +105,16 @@ async def _train(t: Training) -> None:
         result = await t.backend.train(
             t.model, groups, metrics={"time/rollouts_and_judge_s": gathered, **judged}
         )
-        if isinstance(t.scorer, Jury):
-            t.scorer = t.scorer.aligned_on([g for done in run.trajectory_steps() for g in run.groups(done)])
+        _align(t, groups)
         run.prune_checkpoints(keep_last=t.config.run.keep_checkpoints, best=run.best_step("reward/mean"))
         t.report(_line(step, t.config.train.steps, result.metrics, time.perf_counter() - started))
         await _evaluate_if_due(t, run, step)
+
+
+def _align(t: Training, groups: Iterable[TrajectoryGroup]) -> None:
+    """A jury learns from scored groups how wide each juror's scale is; a single judge has nothing to learn."""
+    if isinstance(t.scorer, Jury):
+        t.scorer = t.scorer.aligned_on(groups)
 
 
 async def _evaluate_if_due(t: Training, run: Run, step: int) -> None:

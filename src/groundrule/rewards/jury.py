@@ -6,11 +6,12 @@ again, do not. Values are joined on the scale of the scoring jurors together, ne
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import combinations
 from statistics import fmean
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from groundrule.data.group import TrajectoryGroup
 from groundrule.data.protocols import Scorer
@@ -40,6 +41,13 @@ class Juror:
     role: Role = "score"
 
 
+class Spread(NamedTuple):
+    """How far apart a juror puts members: its mean absolute difference between them, added up over groups."""
+
+    total: float = 0.0
+    groups: int = 0
+
+
 @dataclass(frozen=True)
 class Jury:
     """A `Scorer` that asks its jurors at once and joins what they say."""
@@ -47,8 +55,8 @@ class Jury:
     jurors: Sequence[Juror]
     min_reliability: float = 0.6
     """Below it the tiebreak jurors are asked."""
-    scales: Mapping[str, float] = field(default_factory=dict)
-    """By how much each juror's differences are multiplied before they are joined; see `aligned_on`."""
+    spreads: Mapping[str, Spread] = field(default_factory=dict)
+    """Of each juror, over the groups that it was aligned on; see `aligned_on`."""
 
     def __post_init__(self) -> None:
         names = [juror.name for juror in self.jurors]
@@ -80,26 +88,31 @@ class Jury:
         held = {juror.name: asked[juror.name] for juror in self._with("holdout")}
         return self._joined(counted, held, len(group))
 
-    def aligned_on(self, groups: Sequence[TrajectoryGroup]) -> Jury:
-        """This jury with scales learned from scored groups.
+    def aligned_on(self, groups: Iterable[TrajectoryGroup]) -> Jury:
+        """This jury with scales learned from these scored groups too, beside those of earlier calls.
 
         Jurors who use a narrow part of 0..1 would count for little. Each one's mean absolute difference
         between members, over all groups, is brought to that of the jurors together, shrunk towards no
         change while there are few groups.
         """
-        spreads: dict[str, list[float]] = {}
+        spreads = dict(self.spreads)
         for group in groups:
             for juror in self.jurors:
                 key = f"ruler/{_part(juror.name)}"
                 values = [float(t.metrics[key]) for t in group if key in t.metrics]
                 if len(values) > 1:
-                    spreads.setdefault(juror.name, []).append(_mean_difference(values))
-        scoring = [fmean(spreads[j.name]) for j in self._with("score") if j.name in spreads]
-        if not scoring:
-            return self
-        common = fmean(scoring)
-        scales = {name: _shrunk_ratio(common, seen) for name, seen in spreads.items()}
-        return replace(self, scales=scales)
+                    total, count = spreads.get(juror.name, Spread())
+                    spreads[juror.name] = Spread(total + _mean_difference(values), count + 1)
+        return replace(self, spreads=spreads)
+
+    @cached_property
+    def scales(self) -> dict[str, float]:
+        """By how much each juror's differences are multiplied before they are joined; none before any group."""
+        seen = [self.spreads[j.name] for j in self._with("score") if j.name in self.spreads]
+        if not seen:
+            return {}
+        common = fmean(spread.total / spread.groups for spread in seen)
+        return {name: _shrunk_ratio(common, spread) for name, spread in self.spreads.items()}
 
     def calls_for(self, members: int) -> int:
         """The most calls that a group of so many members takes."""
@@ -197,9 +210,9 @@ def _mean_difference(values: Sequence[float]) -> float:
     return fmean(abs(a - b) for a, b in combinations(values, 2))
 
 
-def _shrunk_ratio(common: float, seen: Sequence[float]) -> float:
+def _shrunk_ratio(common: float, seen: Spread) -> float:
     """common / own spread, as if `_PRIOR_GROUPS` further groups had shown the common spread."""
-    own = (sum(seen) + _PRIOR_GROUPS * common) / (len(seen) + _PRIOR_GROUPS)
+    own = (seen.total + _PRIOR_GROUPS * common) / (seen.groups + _PRIOR_GROUPS)
     return common / own if own > 0 else 1.0
 
 
