@@ -163,5 +163,9 @@ class ModelError(GroundRuleError):
     """Weights or a tokenizer cannot be had or used."""
 
 
+class QueueFullError(ModelError):
+    """More requests wait for the local model than it was told to keep; ask again later."""
+
+
 class TrainingError(GroundRuleError):
     """Scored groups that cannot be trained on."""

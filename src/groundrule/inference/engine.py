@@ -30,6 +30,14 @@ class Job:
     requests: list[SamplingRequest]
     slot: int | None = None
     future: Future[list[Sample]] = field(default_factory=Future)
+    on_progress: Callable[[int, Sample], None] | None = None
+    """Hears, on the engine's thread, which request got a token and its sample so far (`sample.done` at the last)."""
+    cancelled: bool = False
+
+    def cancel(self) -> None:
+        """Free this job's places at the next step; its future ends as cancelled."""
+        self.cancelled = True
+        self.future.cancel()
 
 
 @dataclass

@@ -9,10 +9,23 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import torch
+
+
+class Constraint(Protocol):
+    """Which tokens may come next in one answer."""
+
+    def allowed(self) -> torch.Tensor | None:
+        """(vocabulary,) True where a token may come; None: all may."""
+        ...
+
+    def take(self, token: int) -> None:
+        """This token came."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -35,8 +48,14 @@ class SamplingRequest:
     """Taken off once for each time that a token was sampled."""
     repetition_penalty: float = 1.0
     """Logits of tokens in prompt and answer are divided by it, or multiplied where negative (Keskar et al. 2019)."""
+    logit_bias: tuple[tuple[int, float], ...] = ()
+    """Added to the logits of these tokens."""
     stop: tuple[str, ...] = ()
     seed: int = 0
+    top_logprobs: int = 0
+    """How many of the likeliest tokens to note beside each sampled one."""
+    constraint: Callable[[], Constraint] | None = None
+    """Makes what decides, token by token, which may come next (a grammar)."""
 
     @property
     def is_penalised(self) -> bool:
@@ -57,7 +76,11 @@ class Sample:
     token_ids: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
     text: str = ""
+    """While the answer grows: what will not be taken back. The start of a stop string is held back."""
     finish_reason: str = "length"
+    top_logprobs: list[list[tuple[int, float]]] = field(default_factory=list)
+    """Per token the likeliest (id, log-probability), most likely first, where they were asked for."""
+    done: bool = False
 
 
 @dataclass
