@@ -79,7 +79,7 @@ def plain_gradient(made: LoraTrainer, items: list[TrainingItem]) -> dict[str, to
     return {name: p.grad for name, p in twin.parameters.items() if p.grad is not None}
 
 
-@pytest.mark.parametrize("answers_at_once", [1, 3, 8])
+@pytest.mark.parametrize("tokens_at_once", [1, 12, 40, 100_000])
 @pytest.mark.parametrize(
     "policy_loss",
     [
@@ -90,9 +90,9 @@ def plain_gradient(made: LoraTrainer, items: list[TrainingItem]) -> dict[str, to
     ],
 )
 def test_the_gradient_is_that_of_plain_passes_however_the_step_is_cut(
-    answers_at_once: int, policy_loss: dict[str, Any]
+    tokens_at_once: int, policy_loss: dict[str, Any]
 ) -> None:
-    made = trainer(answers_at_once=answers_at_once, policy_loss=PolicyLossConfig(**policy_loss))
+    made = trainer(tokens_at_once=tokens_at_once, policy_loss=PolicyLossConfig(**policy_loss))
     items = [*plan_step(two_groups(made), made.settings, made.model).items, two_turns()]
     for parameter in made.parameters.values():  # Off the policy that sampled, so that ratios differ.
         parameter.data.mul_(1.3)
@@ -112,6 +112,30 @@ def test_the_first_step_s_ratios_are_one() -> None:
 
     assert metrics["policy/ratio_max_error"] < 1e-4
     assert metrics["policy/clip_fraction"] == 0.0
+
+
+def test_a_step_says_how_many_tokens_it_computed_and_how_many_were_shared() -> None:
+    made = trainer()
+    groups = two_groups(made)
+    items = plan_step(groups, made.settings, made.model).items
+    read = {(*i.sequence.prompt_ids, *i.sequence.ids)[:-1] for i in items}
+
+    metrics = made.step(groups)
+
+    assert metrics["train/unique_tokens"] == len({r[: i + 1] for r in read for i in range(len(r))})
+    assert metrics["train/all_tokens"] == sum(len(i.sequence.prompt_ids + i.sequence.ids) - 1 for i in items)
+    assert metrics["train/all_tokens"] > 2 * metrics["train/unique_tokens"]
+
+
+def test_sharing_prefixes_changes_the_cost_and_not_the_gradient() -> None:
+    shared, apart = trainer(), trainer(share_prefixes=False)
+    groups = two_groups(shared)
+
+    first, second = shared.step(groups), apart.step(groups)
+
+    assert second["train/unique_tokens"] == second["train/all_tokens"] == first["train/all_tokens"]
+    assert first["train/grad_norm"] == pytest.approx(second["train/grad_norm"], rel=1e-4)
+    assert max(close(p, apart.parameters[n]) for n, p in shared.parameters.items()) < 1e-3
 
 
 def test_a_step_moves_the_adapter_and_nothing_else() -> None:

@@ -6,11 +6,9 @@ from collections.abc import Sequence
 
 import torch
 
+from groundrule.models.chosen import chosen_logprobs
 from groundrule.models.load import LanguageModel
 from groundrule.models.prefix import Branches, Prefix, extend, record
-
-LOGITS_AT_ONCE = 256
-"""Answer positions that are turned into logits together: bounds memory at a large vocabulary."""
 
 
 def read_prompt(model: LanguageModel, prompt: Sequence[int]) -> Prefix:
@@ -48,17 +46,6 @@ def answer_logprobs(
         hidden = torch.cat(
             [hidden, extend(model.core, padded[:, :-1], Branches([prefix], [len(rows)]))], dim=1
         )
-    return list(torch.split(_chosen(model, hidden[scored], padded[scored], temperature), lengths))
-
-
-def _chosen(
-    model: LanguageModel, hidden: torch.Tensor, tokens: torch.Tensor, temperature: float
-) -> torch.Tensor:
-    """log p of one token per position; hidden (positions, width), tokens (positions,)."""
-    pieces = []
-    for h, t in zip(torch.split(hidden, LOGITS_AT_ONCE), torch.split(tokens, LOGITS_AT_ONCE), strict=True):
-        logits = model.head(h).float()
-        if temperature not in (0.0, 1.0):
-            logits = logits / temperature
-        pieces.append(logits.gather(-1, t[:, None])[:, 0] - torch.logsumexp(logits, dim=-1))
-    return torch.cat(pieces)
+    return list(
+        torch.split(chosen_logprobs(model.head, hidden[scored], padded[scored], temperature), lengths)
+    )

@@ -1,0 +1,122 @@
+"""The gradient of one step's loss, over all its sequences, and the numbers that describe it.
+
+All sequences of the step, of whatever group, are one tree of tokens, so that every prefix that two of them share
+is computed once. The tree, the reference policy's logprobs and those of the weights at the start of the step are
+the same in every epoch and are found once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+
+from groundrule.algorithms.policy_loss import PolicyLossConfig, kl_terms, token_losses, token_weights
+from groundrule.algorithms.sequences import TokenSequence
+from groundrule.models.load import LanguageModel
+from groundrule.models.tree import Path, token_tree
+from groundrule.models.tree_pass import add_gradients, all_logprobs
+from groundrule.training.batch import TrainingItem
+
+if TYPE_CHECKING:
+    from groundrule.training.lora_trainer import TrainerSettings
+
+
+@dataclass
+class Sums:
+    """What a step adds up, token by token."""
+
+    loss: float = 0.0
+    kl: float = 0.0
+    sampler_kl: float = 0.0
+    clipped: int = 0
+    tokens: int = 0
+    ratio_error: float = 0.0
+    logprob: float = 0.0
+
+    def note(self, new: torch.Tensor, old: torch.Tensor, config: PolicyLossConfig) -> None:
+        """Count the tokens of one sequence by their new and old logprobs, each (tokens,)."""
+        difference = new - old
+        ratio = torch.exp(difference)
+        self.tokens += new.numel()
+        self.sampler_kl += float((ratio - difference - 1).sum())
+        self.clipped += int(((ratio < 1 - config.clip_low) | (ratio > 1 + config.clip_high)).sum())
+        self.ratio_error = max(self.ratio_error, float((ratio - 1).abs().max()))
+        self.logprob += float(new.sum())
+
+    def report(self) -> dict[str, float]:
+        """The step's metrics; what is not finite is unknown and left out."""
+        numbers = {
+            "train/loss": self.loss,
+            "policy/kl_reference": self.kl / self.tokens,
+            "policy/kl_sampler": self.sampler_kl / self.tokens,
+            "policy/clip_fraction": self.clipped / self.tokens,
+            "policy/ratio_max_error": self.ratio_error,
+            "policy/logprob_mean": self.logprob / self.tokens,
+            "train/tokens": float(self.tokens),
+        }
+        return {name: value for name, value in numbers.items() if math.isfinite(value)}
+
+
+class StepGradient:
+    """The loss of a step's items as a function of the adapter, for one epoch after the other."""
+
+    def __init__(
+        self, model: LanguageModel, items: Sequence[TrainingItem], settings: TrainerSettings
+    ) -> None:
+        self.model = model
+        self.items = items
+        self.settings = settings
+        self.config = settings.policy_loss
+        self.tree = token_tree([_path(i.sequence) for i in items], share=settings.share_prefixes)
+        self.weights = token_weights([item.sequence.trained for item in items], self.config)
+        self.reference: list[torch.Tensor] | None = None
+        self.proximal: dict[int, torch.Tensor] = {}
+        """By item: its logprobs under the weights at the start of the step."""
+
+    @property
+    def sizes(self) -> dict[str, float]:
+        """How many tokens pass through the model, and how many would if nothing were shared."""
+        return {
+            "train/unique_tokens": float(self.tree.unique_tokens),
+            "train/all_tokens": float(self.tree.all_tokens),
+        }
+
+    def accumulate(self) -> Sums:
+        """Add the gradient of the whole step's loss to the adapter's `.grad`."""
+        at_once = self.settings.tokens_at_once
+        if self.config.kl_coef and self.reference is None:
+            with self.model.base_only():
+                self.reference = all_logprobs(self.model, self.tree, tokens_at_once=at_once)
+        sums = Sums()
+        add_gradients(self.model, self.tree, lambda i, new: self._loss(i, new, sums), tokens_at_once=at_once)
+        return sums
+
+    def _loss(self, index: int, new: torch.Tensor, sums: Sums) -> torch.Tensor:
+        item, config = self.items[index], self.config
+        proximal = self.proximal.setdefault(index, new.detach())
+        old = _recorded(item.sequence, new.device) if item.has_logprobs else proximal
+        losses = token_losses(new, old, item.advantage, config)
+        if self.reference is not None:
+            kl = kl_terms(new, self.reference[index], config.kl_estimator)
+            losses = losses + config.kl_coef * kl
+            sums.kl += float(kl.detach().sum())
+        loss = self.weights[index] * losses.sum()
+        sums.loss += float(loss.detach())
+        sums.note(new.detach(), old, config)
+        return loss
+
+
+def _path(sequence: TokenSequence) -> Path:
+    start = len(sequence.prompt_ids)
+    places = tuple(start + i for i, is_sampled in enumerate(sequence.sampled) if is_sampled)
+    return Path(sequence.prompt_ids + sequence.ids, places, sequence.temperature)
+
+
+def _recorded(sequence: TokenSequence, device: torch.device) -> torch.Tensor:
+    """What the sampler said of the trained tokens: (tokens,)."""
+    pairs = zip(sequence.logprobs, sequence.sampled, strict=True)
+    return torch.tensor([logprob for logprob, is_sampled in pairs if is_sampled], device=device)
