@@ -13,10 +13,11 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from groundrule.data.messages import Message
 from groundrule.data.trajectory import Trajectory
-from groundrule.inference.schema import ChatCompletionBody, completion
+from groundrule.inference.reply import completion
+from groundrule.inference.schema import ChatCompletionBody
 from groundrule.models.generate import generate
 from groundrule.models.load import LanguageModel, wrap
-from groundrule.models.lora import merged
+from groundrule.models.snapshot import snapshot
 from tiny_tokenizers import wrapped
 
 SPECIALS = ["<|bos|>", "<|im_start|>", "<|im_end|>", "<|endoftext|>"]
@@ -86,8 +87,7 @@ def sampled_choices(
     )
     prompt = model.renderer.prompt_ids(messages)
     requests = [body.sampling(prompt, seed * 1000 + i) for i in range(count)]
-    with model.lock, merged(model):
-        samples = generate(model, requests)
+    samples = generate(snapshot(model), requests)
     return ChatCompletion.model_validate(completion(body, prompt, samples, model.tokenizer, 0)).choices
 
 

@@ -116,21 +116,6 @@ def test_tokens_outside_the_nucleus_are_never_drawn() -> None:
     assert {s.token_ids[0] for s in samples} <= inside
 
 
-class Highest:
-    """A random number that float32 rounds up to 1."""
-
-    def random(self) -> float:
-        return 1 - 2**-53
-
-
-def test_the_highest_random_number_draws_a_token_of_the_nucleus(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("groundrule.models.generate.random.Random", lambda _: Highest())
-
-    [sample] = generate(without_end(), [ask(temperature=1.0, top_p=1e-6, max_tokens=1)])
-
-    assert sample.token_ids == plain_greedy(PROMPT, 1)
-
-
 def test_an_answer_is_cut_at_its_limit() -> None:
     long, short = generate(without_end(), [ask(max_tokens=9), ask(max_tokens=4)])
 

@@ -1,4 +1,4 @@
-"""Adapters: only they are trained, merging is exact and leaves no trace, and they are read back as written."""
+"""Adapters: only they are trained, and they are read back as written."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from groundrule.models.lora import (
     adapter_state,
     add_adapter,
     load_adapter_state,
-    merged,
 )
+from groundrule.models.snapshot import snapshot
 from tiny import close, tiny_model, tiny_network
 
 IDS = torch.tensor([[1, 30, 31, 2, 40, 41, 42]])
@@ -51,53 +51,6 @@ def test_a_moved_adapter_changes_the_logits() -> None:
     assert close(logits(adapted()), original_logits()) > 0.1
 
 
-def test_merged_weights_give_the_logits_of_the_adapter() -> None:
-    model = adapted()
-    wanted = logits(model)
-
-    with merged(model):
-        found = logits(model)
-
-    assert close(found, wanted) < 1e-5
-
-
-def test_merging_puts_the_base_weights_back_bit_for_bit() -> None:
-    model = adapted()
-    before = {name: p.clone() for name, p in model.network.named_parameters()}
-
-    with merged(model):
-        pass
-
-    assert all(torch.equal(p, before[name]) for name, p in model.network.named_parameters())
-
-
-def test_an_error_while_merged_puts_the_base_weights_back() -> None:
-    model = adapted()
-    before = logits(model)
-
-    with pytest.raises(ZeroDivisionError), merged(model):
-        raise ZeroDivisionError
-
-    assert torch.equal(logits(model), before)
-
-
-def test_the_adapter_is_on_again_after_merging() -> None:
-    model = adapted()
-    before = logits(model)
-
-    with merged(model):
-        pass
-
-    assert torch.equal(logits(model), before)
-
-
-def test_a_model_without_an_adapter_can_be_merged_too() -> None:
-    model = tiny_model()
-
-    with merged(model):
-        assert close(logits(model), original_logits()) < 1e-5
-
-
 def test_base_only_is_the_original_model() -> None:
     model = adapted()
 
@@ -126,12 +79,11 @@ def test_only_adapter_weights_are_trainable() -> None:
     assert all("lora_A" in name or "lora_B" in name for name in trainable)
 
 
-def test_sampling_and_judging_leave_the_same_weights_trainable() -> None:
+def test_a_snapshot_and_judging_leave_the_same_weights_trainable() -> None:
     model = adapted()
     before = list(adapter_parameters(model))
 
-    with merged(model):
-        pass
+    snapshot(model)
     with model.base_only():
         pass
 

@@ -92,9 +92,8 @@ class LocalBackend:
             undo.callback(run.close)
             trainer = LoraTrainer(language_model, self.settings, seed=derive(self.seed, "adapter"))
             self._resume(trainer, run)
-            engine = Engine(language_model, seed=derive(self.seed, "sampling"))
+            engine = Engine(language_model, seed=derive(self.seed, "sampling"), version=run.step)
             undo.callback(engine.close)
-            engine.version = run.step
             key = secrets.token_urlsafe(24)
             names = lambda: [model.get_inference_name(), model.get_inference_name(engine.version)]  # noqa: E731
             server = LocalServer(Endpoint(engine, names, api_key=key).app())
@@ -149,7 +148,7 @@ class LocalBackend:
         folder = run.checkpoint_folder(step)
         save_checkpoint(trainer, folder, step=step)
         run.record_step(step, groups, metrics)
-        served.engine.version = step
+        served.engine.publish(step)
         return TrainResult(step=step, metrics=metrics, checkpoint_path=str(folder))
 
     @contextmanager

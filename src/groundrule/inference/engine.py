@@ -1,29 +1,32 @@
-"""The engine: collects requests, decodes them together, and answers each one.
+"""The engine: requests join and leave a running batch at every step, and each is answered when it is done.
 
-Two ways of deciding when a batch starts. Normally: as soon as the model is free, with whatever
-waits. In lockstep (training runs): when every open slot waits, in slot order, so that the same run
-decodes the same batches whatever the timing.
+It answers from a snapshot of the policy. `publish` puts a new one in its place: requests under way
+finish with the weights that they began with, later ones get the new weights and an empty cache.
 """
 
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
-from contextlib import contextmanager
+from concurrent.futures import Future, InvalidStateError
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
+import torch
+
 from groundrule._util.seed import derive
-from groundrule.errors import ModelError
-from groundrule.models.generate import generate
+from groundrule.errors import ModelError, QueueFullError
+from groundrule.inference.lockstep import Lockstep
+from groundrule.models.decoder import CACHE_BYTES, Answering, Decoder
 from groundrule.models.load import LanguageModel
-from groundrule.models.lora import merged
 from groundrule.models.sampling import Sample, SamplingRequest
+from groundrule.models.snapshot import snapshot
 
 _CLOSED = "the engine is closed; register the model with a backend again"
 
 
-@dataclass
+@dataclass(eq=False)
 class Job:
     """All answers wanted by one HTTP request."""
 
@@ -33,11 +36,21 @@ class Job:
     on_progress: Callable[[int, Sample], None] | None = None
     """Hears, on the engine's thread, which request got a token and its sample so far (`sample.done` at the last)."""
     cancelled: bool = False
+    version: int = 0
+    """Of the policy that answers, set when it begins to."""
+    answers: list[Answering] = field(default_factory=list)
+    dropped: bool = False
+    """The engine has seen that it is given up."""
 
     def cancel(self) -> None:
         """Free this job's places at the next step; its future ends as cancelled."""
         self.cancelled = True
         self.future.cancel()
+
+    @property
+    def given_up(self) -> bool:
+        """Nobody wants the answer any more."""
+        return self.cancelled or self.future.cancelled()
 
 
 @dataclass
@@ -45,39 +58,92 @@ class EngineCounts:
     """What the engine has done so far."""
 
     requests: int = 0
-    batches: int = 0
+    cancelled: int = 0
+    steps: int = 0
     prompt_tokens: int = 0
+    cached_tokens: int = 0
+    """Prompt tokens that had been read before."""
     sampled_tokens: int = 0
 
 
-class Engine:
-    """Decodes in a thread of its own; `submit` may be called from any thread."""
+Entry = tuple[Job, int]
+"""A job, and which of its requests."""
 
-    def __init__(self, model: LanguageModel, *, max_rows: int = 64, seed: int = 0) -> None:
+
+@dataclass(eq=False)
+class _Lane:
+    """One version of the policy, and what it is answering."""
+
+    version: int
+    decoder: Decoder
+    jobs: dict[Answering, Entry] = field(default_factory=dict)
+
+
+class Engine:
+    """Decodes in a thread of its own; every method may be called from any thread."""
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        *,
+        max_rows: int = 64,
+        seed: int = 0,
+        max_waiting: int = 1024,
+        cache_bytes: int = CACHE_BYTES,
+        version: int = 0,
+    ) -> None:
         self.model = model
         self.max_rows = max_rows
         self.seed = seed
-        self.version = 0
-        """Of the policy that answers now; the backend raises it with every update."""
+        self.max_waiting = max_waiting
+        """Most answers that may wait for a place; more are refused."""
+        self.cache_bytes = cache_bytes
         self.counts = EngineCounts()
         self.on_step: Callable[[int], None] | None = None
+        """Hears after every step how many rows go on."""
         self._ready = threading.Condition()
-        self._waiting: list[Job] = []
-        self._open_slots: set[int] | None = None
-        self._turns: dict[int, int] = {}
+        self._waiting: deque[Entry] = deque()
+        self._queue: deque[Entry] = deque()
+        """What waits only for a place; in lockstep, what is left of a round."""
+        self._lockstep: Lockstep | None = None
         self._unseeded = 0
         self._closed = False
+        self._current = self._lane(version)
+        self._lanes = [self._current]
         self._thread = threading.Thread(target=self._work, name="groundrule-engine", daemon=True)
         self._thread.start()
 
+    @property
+    def version(self) -> int:
+        """Of the policy that answers new requests."""
+        return self._current.version
+
+    def publish(self, version: int) -> None:
+        """Answer new requests with the adapter as it is now."""
+        lane = self._lane(version)
+        with self._ready:
+            self._current = lane
+            self._lanes.append(lane)
+            self._ready.notify()
+
     def submit(self, job: Job) -> Future[list[Sample]]:
-        """Queue a job. Cancelling its future before the batch starts frees its place."""
+        """Queue a job. Raises `QueueFullError` when too many answers wait already."""
         with self._ready:
             if self._closed:
                 raise ModelError(_CLOSED)
-            self._waiting.append(job)
+            waiting = len(self._waiting) + len(self._queue)
+            if waiting + len(job.requests) > self.max_waiting:
+                raise QueueFullError(
+                    f"{waiting} answers wait for this model and at most {self.max_waiting} may; ask again later"
+                )
+            self._waiting.extend((job, index) for index in range(len(job.requests)))
             self._ready.notify()
         return job.future
+
+    def load(self) -> tuple[int, int]:
+        """How many answers are being worked on, and how many wait."""
+        with self._ready:
+            return sum(len(lane.jobs) for lane in self._lanes), len(self._waiting) + len(self._queue)
 
     def seeds_for(self, slot: int | None, count: int) -> list[int]:
         """Seeds for the answers of a request that brought none.
@@ -85,78 +151,164 @@ class Engine:
         In lockstep they are fixed by version, slot and which request of the slot this is; otherwise fresh.
         """
         with self._ready:
-            if slot is None:
-                self._unseeded += 1
-                return [derive(self.seed, "request", self._unseeded, choice) for choice in range(count)]
-            turn = self._turns.get(slot, 0)
-            self._turns[slot] = turn + 1
-            return [derive(self.seed, self.version, slot, turn, choice) for choice in range(count)]
+            if slot is not None:
+                turn = self._lockstep.next_turn(slot) if self._lockstep is not None else 0
+                return [derive(self.seed, self.version, slot, turn, choice) for choice in range(count)]
+            self._unseeded += 1
+            return [derive(self.seed, "request", self._unseeded, choice) for choice in range(count)]
 
     @contextmanager
     def lockstep(self, slots: int) -> Iterator[Callable[[int], None]]:
-        """Inside, batches start when all slots that are still open wait. Yields a function that closes a slot."""
+        """Inside, answers begin when all slots that are still open wait. Yields a function that closes a slot.
+
+        So the same run decodes the same batches whatever the timing. It begins with an empty cache:
+        what was asked before must not show in the last bits.
+        """
         with self._ready:
-            if self._open_slots is not None:
+            if self._lockstep is not None:
                 raise ModelError("a lockstep gather is already running on this model; let it finish first")
-            self._open_slots, self._turns = set(range(slots)), {}
+            self._lockstep = Lockstep(slots)
         try:
             yield self._close_slot
         finally:
             with self._ready:
-                self._open_slots = None
+                self._lockstep = None
                 self._ready.notify()
 
     def close(self) -> None:
-        """Stop after the running batch; waiting jobs get a `ModelError`."""
+        """Stop after the running step; every job that is not answered gets a `ModelError`."""
         with self._ready:
             self._closed = True
-            for job in self._waiting:
-                if job.future.set_running_or_notify_cancel():
-                    job.future.set_exception(ModelError(_CLOSED))
-            self._waiting.clear()
             self._ready.notify()
         self._thread.join()
 
+    def _lane(self, version: int) -> _Lane:
+        with self.model.lock:
+            copy = snapshot(self.model)
+        return _Lane(version, Decoder(copy, max_rows=self.max_rows, cache_bytes=self.cache_bytes))
+
     def _close_slot(self, slot: int) -> None:
         with self._ready:
-            if self._open_slots is not None:
-                self._open_slots.discard(slot)
+            if self._lockstep is not None:
+                self._lockstep.close(slot)
             self._ready.notify()
 
     def _work(self) -> None:
-        while True:
-            with self._ready:
-                self._ready.wait_for(lambda: self._closed or self._complete())
-                if self._closed:
-                    return
-                batch, self._waiting = self._waiting, []
-            batch.sort(key=lambda job: -1 if job.slot is None else job.slot)
-            self._answer([job for job in batch if job.future.set_running_or_notify_cancel()])
+        with torch.inference_mode():
+            while True:
+                with self._ready:
+                    self._ready.wait_for(lambda: self._closed or self._let_in() or self._busy())
+                    if self._closed:
+                        break
+                    self._admit()
+                    lanes = [lane for lane in self._lanes if lane.jobs]
+                for lane in lanes:
+                    self._turn(lane)
+        self._refuse_all()
 
-    def _complete(self) -> bool:
-        if not self._waiting or self._open_slots is None:
-            return bool(self._waiting)
-        waiting = {job.slot for job in self._waiting}
-        unknown = sum(job.slot is None for job in self._waiting)
-        # A request that names no slot stands for one that is still missing, or both would wait forever.
-        return len(self._open_slots - waiting) <= unknown
+    def _busy(self) -> bool:
+        return any(lane.jobs for lane in self._lanes)
 
-    def _answer(self, jobs: list[Job]) -> None:
-        if not jobs:
-            return
-        requests = [request for job in jobs for request in job.requests]
+    def _let_in(self) -> bool:
+        """Queue what may begin: everything, or in lockstep a whole round once the last one is over."""
+        if self._lockstep is None:
+            self._queue.extend(self._waiting)
+            self._waiting.clear()
+        elif (
+            not self._queue and not self._busy() and self._lockstep.complete(job for job, _ in self._waiting)
+        ):
+            if self._lockstep.rounds == 0:
+                self._current.decoder.cache.clear()
+            self._lockstep.rounds += 1
+            self._queue.extend(sorted(self._waiting, key=_by_slot))
+            self._waiting.clear()
+        return bool(self._queue)
+
+    def _admit(self) -> None:
+        """Give places to what is queued. Call with the lock held."""
+        self._lanes = [lane for lane in self._lanes if lane.jobs or lane is self._current]
+        lane = self._current
+        while self._queue and lane.decoder.free > 0:
+            job, index = self._queue.popleft()
+            if job.given_up:
+                self._drop(job)
+                continue
+            if not job.answers:
+                job.version = lane.version
+                self.counts.requests += 1
+            answering = Answering(job.requests[index])
+            job.answers.append(answering)
+            lane.jobs[answering] = (job, index)
+            lane.decoder.add(answering)
+            self.counts.prompt_tokens += len(answering.request.prompt_ids)
+
+    def _turn(self, lane: _Lane) -> None:
+        for answering, (job, _) in lane.jobs.items():
+            answering.cancelled = job.given_up
+        before = lane.decoder.cached_tokens
         try:
-            with self.model.lock, merged(self.model):
-                samples = generate(self.model, requests, max_rows=self.max_rows, on_step=self.on_step)
+            stepped = lane.decoder.turn()
         except Exception as error:
-            for job in jobs:
-                job.future.set_exception(error)
+            self._fail(lane, error)
             return
-        self.counts.requests += len(jobs)
-        self.counts.batches += 1
-        self.counts.prompt_tokens += sum(len(r.prompt_ids) for r in requests)
-        self.counts.sampled_tokens += sum(len(s.token_ids) for s in samples)
-        start = 0
-        for job in jobs:
-            job.future.set_result(samples[start : start + len(job.requests)])
-            start += len(job.requests)
+        self.counts.steps += 1
+        self.counts.cached_tokens += lane.decoder.cached_tokens - before
+        self.counts.sampled_tokens += len(stepped)
+        for answering in stepped:
+            job, index = lane.jobs[answering]
+            if job.on_progress is not None and not job.given_up:
+                job.on_progress(index, answering.sample)
+        self._hand_out(lane)
+        if self.on_step is not None:
+            self.on_step(lane.decoder.running)
+
+    def _hand_out(self, lane: _Lane) -> None:
+        """Let go of what is done or given up, and answer the jobs that are complete."""
+        over = [a for a in lane.jobs if a.sample.done or a.cancelled]
+        with self._ready:
+            entries = [lane.jobs.pop(a) for a in over]
+        for job in dict.fromkeys(job for job, _ in entries):
+            if job.given_up:
+                self._drop(job)
+            elif len(job.answers) == len(job.requests) and all(a.sample.done for a in job.answers):
+                _answer(job)
+
+    def _fail(self, lane: _Lane, error: Exception) -> None:
+        """Everything that this lane works on gets the error; it starts again with an empty batch."""
+        with self._ready:
+            failed = dict.fromkeys(job for job, _ in lane.jobs.values())
+            lane.jobs = {}
+            lane.decoder = Decoder(lane.decoder.model, max_rows=self.max_rows, cache_bytes=self.cache_bytes)
+            self._queue = deque(entry for entry in self._queue if entry[0] not in failed)
+        for job in failed:
+            _refuse(job, error)
+
+    def _drop(self, job: Job) -> None:
+        if not job.dropped:
+            job.dropped = True
+            self.counts.cancelled += 1
+
+    def _refuse_all(self) -> None:
+        with self._ready:
+            entries = [*self._waiting, *self._queue, *(e for lane in self._lanes for e in lane.jobs.values())]
+            for entries_held in (self._waiting, self._queue):
+                entries_held.clear()
+            for lane in self._lanes:
+                lane.jobs.clear()
+        for job in dict.fromkeys(job for job, _ in entries):
+            _refuse(job, ModelError(_CLOSED))
+
+
+def _by_slot(entry: Entry) -> int:
+    slot = entry[0].slot
+    return -1 if slot is None else slot
+
+
+def _answer(job: Job) -> None:
+    with suppress(InvalidStateError):  # Cancelled this very moment.
+        job.future.set_result([answering.sample for answering in job.answers])
+
+
+def _refuse(job: Job, error: Exception) -> None:
+    with suppress(InvalidStateError):
+        job.future.set_exception(error)

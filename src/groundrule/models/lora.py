@@ -1,10 +1,8 @@
-"""LoRA adapters (Hu et al. 2021): add one, merge it for sampling without losing a bit, read and write it."""
+"""LoRA adapters (Hu et al. 2021): add one, read and write it. `snapshot.py` folds it in for sampling."""
 
 from __future__ import annotations
 
-import contextlib
 import warnings
-from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -82,27 +80,6 @@ def load_adapter_state(model: LanguageModel, state: dict[str, torch.Tensor]) -> 
     set_peft_model_state_dict(model.network, state)
 
 
-@contextlib.contextmanager
-def merged(model: LanguageModel) -> Iterator[None]:
-    """Inside, the adapter is folded into the weights: sampling pays nothing for it.
-
-    The base weights are put aside and put back, not subtracted out again, so they stay the same to
-    the last bit. Costs a second copy of the adapted layers while it lasts.
-    """
-    layers = (
-        [m for m in model.network.modules() if _is_lora(m)] if hasattr(model.network, "peft_config") else []
-    )
-    originals = [layer.base_layer.weight.data for layer in layers]
-    try:
-        with torch.no_grad():
-            for layer, weight in zip(layers, originals, strict=True):
-                layer.base_layer.weight.data = weight + layer.get_delta_weight("default").to(weight.dtype)
-        with model.base_only():
-            yield
-    finally:
-        for layer, weight in zip(layers, originals, strict=True):
-            layer.base_layer.weight.data = weight
-
-
-def _is_lora(module: Any) -> bool:
+def is_lora(module: Any) -> bool:
+    """Whether a module is a layer with an adapter on it."""
     return hasattr(module, "get_delta_weight") and hasattr(module, "base_layer")

@@ -1,19 +1,24 @@
 """From logits to one token a row: temperature, penalties, top-k, top-p, min-p, and a random stream of its own.
 
-The log-probability noted is that of the temperature alone: after it, and before penalties and filters, which is what
-a trainer computes again. Rows without penalties and filters cost one maximum, one exponential and one cumulative sum
-over the vocabulary.
+A token is drawn as the winner of a race: weight / exponential noise, the largest wins, which is softmax sampling
+(Gumbel-max, Maddison et al. 2014, in another form). Unlike a walk along cumulative sums it does not hang on the last
+bits of the logits, so a seed gives the same text whatever else is in the batch.
+
+The log-probability noted is that of the temperature alone: after it, and before biases, penalties, constraints and
+filters, which is what a trainer computes again.
 """
 
 from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 import torch
+
+from groundrule.models.noise import Noise
 
 
 class Constraint(Protocol):
@@ -59,7 +64,8 @@ class SamplingRequest:
 
     @property
     def is_penalised(self) -> bool:
-        return bool(self.presence_penalty or self.frequency_penalty or self.repetition_penalty != 1.0)
+        repeats = self.presence_penalty or self.frequency_penalty or self.repetition_penalty != 1.0
+        return bool(repeats or self.logit_bias)
 
     @property
     def is_filtered(self) -> bool:
@@ -89,46 +95,78 @@ class Row:
 
     request: SamplingRequest
     sample: Sample
-    random: random.Random
-    done: bool = False
+    noise: Noise
+    constraint: Constraint | None = None
+
+
+def new_row(request: SamplingRequest) -> Row:
+    """A row that has sampled nothing yet."""
+    return Row(request, Sample(), Noise(request.seed), request.constraint and request.constraint())
 
 
 def draw(logits: torch.Tensor, rows: Sequence[Row]) -> list[int]:
-    """One token per row; its log-probability is noted on rows that are not done. Logits (rows, vocabulary)."""
+    """One token per row, noted on rows that are not done; float32 logits (rows, vocabulary)."""
     heat = torch.tensor([r.request.temperature or 1.0 for r in rows], device=logits.device)
     if not bool((heat == 1.0).all()):
         logits = logits / heat[:, None]
     top = logits.amax(-1, keepdim=True)
-    steps = torch.exp(logits - top).cumsum(-1)
-    totals = steps[:, -1:]
-    chosen_from = logits
-    special = [i for i, r in enumerate(rows) if r.request.is_penalised or r.request.is_filtered]
-    if special:
-        chosen_from, steps = logits.clone(), steps.clone()
-        for i in special:
-            chosen_from[i] = _penalised(logits[i], rows[i])
-            steps[i] = _filtered(chosen_from[i], rows[i].request).cumsum(-1)
-    points = torch.tensor([r.random.random() for r in rows], device=logits.device)[:, None] * steps[:, -1:]
-    # Rounding may lift a number to the whole sum, behind which there is no token.
-    points = torch.minimum(points, torch.nextafter(steps[:, -1:], torch.zeros_like(points)))
-    drawn = torch.searchsorted(steps, points, right=True)[:, 0]
-    greedy = torch.tensor([r.request.temperature == 0 for r in rows], device=logits.device)
-    if bool(greedy.any()):
-        drawn = torch.where(greedy, chosen_from.argmax(-1), drawn)
-    logprobs = (logits.gather(-1, drawn[:, None]) - top - totals.log())[:, 0].tolist()
+    weights = torch.exp(logits - top)
+    totals = weights.sum(-1, keepdim=True).log_()
+    live = [i for i, row in enumerate(rows) if not row.sample.done]
+    chosen_from = weights.clone() if any(_is_special(rows[i]) for i in live) else weights
+    for i in live:
+        if _is_special(rows[i]):
+            chosen_from[i] = _filtered(_steered(logits[i], rows[i]), rows[i].request)
+    racing = [i for i in live if rows[i].request.temperature > 0]
+    drawn = _race(chosen_from, {i: rows[i].noise for i in racing}).argmax(-1)
+    logprobs = (logits.gather(-1, drawn[:, None]) - top - totals)[:, 0].tolist()
     tokens: list[int] = drawn.tolist()
-    for row, token, logprob in zip(rows, tokens, logprobs, strict=True):
-        if not row.done:
-            row.sample.token_ids.append(token)
-            row.sample.logprobs.append(logprob)
+    for i in live:
+        _note(rows[i], tokens[i], logprobs[i], lambda i=i: logits[i] - top[i] - totals[i])  # type: ignore[misc]
     return tokens
+
+
+def _race(weights: torch.Tensor, noise: Mapping[int, Noise]) -> torch.Tensor:
+    """Weights over exponential noise in the rows that have some; the others as they are."""
+    if not noise:
+        return weights
+    times = torch.ones_like(weights)
+    for i, stream in noise.items():
+        stream.fill(times[i])
+    return weights / times
+
+
+def _note(row: Row, token: int, logprob: float, all_logprobs: Callable[[], torch.Tensor]) -> None:
+    sample = row.sample
+    sample.token_ids.append(token)
+    sample.logprobs.append(logprob)
+    if row.request.top_logprobs:
+        best = all_logprobs().topk(row.request.top_logprobs)
+        sample.top_logprobs.append(list(zip(best.indices.tolist(), best.values.tolist(), strict=True)))
+    if row.constraint is not None:
+        row.constraint.take(token)
+
+
+def _is_special(row: Row) -> bool:
+    return row.request.is_penalised or row.request.is_filtered or row.constraint is not None
+
+
+def _steered(logits: torch.Tensor, row: Row) -> torch.Tensor:
+    """Logits (vocabulary,) with what the constraint forbids at minus infinity, biases added, repeats made less likely."""
+    logits = _penalised(logits, row)
+    if row.request.logit_bias:
+        ids, biases = zip(*row.request.logit_bias, strict=True)
+        index = torch.tensor(ids, device=logits.device)
+        logits = logits.index_add(0, index, torch.tensor(biases, device=logits.device, dtype=logits.dtype))
+    allowed = row.constraint.allowed() if row.constraint is not None else None
+    if allowed is not None:
+        logits = logits.masked_fill(~allowed.to(logits.device), float("-inf"))
+    return logits
 
 
 def _penalised(logits: torch.Tensor, row: Row) -> torch.Tensor:
     """Logits (vocabulary,) with what was said before made less likely."""
     request = row.request
-    if not request.is_penalised:
-        return logits
     logits = logits.clone()
     if request.repetition_penalty != 1.0:
         seen = torch.tensor(sorted({*request.prompt_ids, *row.sample.token_ids}), device=logits.device)
