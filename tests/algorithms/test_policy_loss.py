@@ -10,6 +10,7 @@ import torch
 from groundrule.algorithms.policy_loss import (
     KlEstimator,
     PolicyLossConfig,
+    importance_weights,
     kl_terms,
     token_losses,
     token_weights,
@@ -18,6 +19,7 @@ from groundrule.algorithms.policy_loss import (
 NEW = [[-1.0, -2.0, -0.5, -1.5], [-0.7, -1.2, -2.2]]
 OLD = [[-1.1, -1.6, -0.9, -1.5], [-0.9, -1.2, -1.7]]
 REFERENCE = [[-1.2, -1.9, -0.6, -1.4], [-0.8, -1.0, -2.0]]
+BEHAVIOUR = [[-1.3, -2.5, -0.9, -1.5], [-0.8, -1.0, -1.6]]
 ADVANTAGES = [1.0, -0.5]
 
 
@@ -141,6 +143,70 @@ def test_weights_of_three_sequences(aggregation: Any, expected: list[float]) -> 
     config = PolicyLossConfig(aggregation=aggregation, fixed_length=10)
 
     assert token_weights([1, 3, 4], config) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("importance", "expected"),
+    [
+        ("none", [[1.0, 1.0, 1.0, 1.0], [1.0, 1.0, 1.0]]),
+        ("token", [[1.221403, 2.0, 1.0, 1.0], [0.904837, 0.818731, 0.904837]]),
+        ("sequence", [[2.0, 2.0, 2.0, 2.0], [0.670320, 0.670320, 0.670320]]),
+    ],
+)
+def test_golden_importance_weights(importance: Any, expected: list[list[float]]) -> None:
+    config = PolicyLossConfig(importance=importance)
+
+    for old, behaviour, weights in zip(OLD, BEHAVIOUR, expected, strict=True):
+        found = importance_weights(torch.tensor(old), torch.tensor(behaviour), config)
+        assert found.tolist() == pytest.approx(weights, abs=1e-6)
+
+
+@pytest.mark.parametrize(("importance", "expected"), [("token", -0.520945), ("sequence", -1.014047)])
+def test_golden_loss_with_importance(importance: Any, expected: float) -> None:
+    config = PolicyLossConfig(importance=importance)
+    total = 0.0
+    for new, old, behaviour, advantage in zip(NEW, OLD, BEHAVIOUR, ADVANTAGES, strict=True):
+        weights = importance_weights(torch.tensor(old), torch.tensor(behaviour), config)
+        total += float(
+            (weights * token_losses(torch.tensor(new), torch.tensor(old), advantage, config)).sum()
+        )
+
+    assert total / 7 == pytest.approx(expected, abs=1e-6)
+
+
+def test_the_cap_is_a_setting() -> None:
+    config = PolicyLossConfig(importance="token", importance_cap=1.1)
+
+    found = importance_weights(torch.tensor(OLD[0]), torch.tensor(BEHAVIOUR[0]), config)
+
+    assert found.tolist() == pytest.approx([1.1, 1.1, 1.0, 1.0])
+
+
+def test_importance_stays_finite_where_the_sampler_gave_almost_nothing() -> None:
+    config = PolicyLossConfig(importance="sequence", importance_cap=5.0)
+
+    found = importance_weights(torch.tensor([-1.0, -1.0]), torch.tensor([-900.0, -900.0]), config)
+
+    assert found.tolist() == [5.0, 5.0]
+
+
+@pytest.mark.parametrize("importance", ["token", "sequence"])
+def test_gradient_with_importance_is_that_of_finite_differences(importance: Any) -> None:
+    config = PolicyLossConfig(importance=importance)
+    old, behaviour = torch.tensor(OLD[0]).double(), torch.tensor(BEHAVIOUR[0]).double()
+    new = torch.tensor(NEW[0], dtype=torch.float64, requires_grad=True)
+
+    def total(values: torch.Tensor) -> torch.Tensor:
+        return (importance_weights(old, behaviour, config) * token_losses(values, old, 1.0, config)).sum()
+
+    assert torch.autograd.gradcheck(total, (new,), eps=1e-6, atol=1e-6)
+
+
+def test_no_gradient_passes_through_the_importance() -> None:
+    config = PolicyLossConfig(importance="token")
+    new = torch.tensor(NEW[0], requires_grad=True)
+
+    assert not importance_weights(new, torch.tensor(BEHAVIOUR[0]), config).requires_grad
 
 
 def test_an_unknown_setting_is_refused_by_name() -> None:

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import Any
 
 import pytest
 import torch
 
-from groundrule.algorithms.policy_loss import PolicyLossConfig, kl_terms, token_losses, token_weights
+from groundrule.algorithms.policy_loss import (
+    PolicyLossConfig,
+    importance_weights,
+    kl_terms,
+    token_losses,
+    token_weights,
+)
 from groundrule.algorithms.sequences import TokenSequence
 from groundrule.data.group import TrajectoryGroup
 from groundrule.data.trajectory import Trajectory
 from groundrule.errors import TrainingError
+from groundrule.models.load import wrap
 from groundrule.models.lora import LoraSettings, adapter_state, load_adapter_state
 from groundrule.training.batch import TrainingItem, plan_step
 from groundrule.training.lora_trainer import LoraTrainer, TrainerSettings
-from tiny import ASK, close, full_logprobs, sampled_trajectories, tiny_model
+from groundrule.training.step_gradient import StepGradient
+from tiny import ASK, close, full_logprobs, sampled_trajectories, tiny_model, tiny_network
 
 SMALL = LoraSettings(rank=4, alpha=8)
 REWARDED = 177
@@ -69,7 +78,11 @@ def plain_gradient(made: LoraTrainer, items: list[TrainingItem]) -> dict[str, to
         sequence, mask = item.sequence, torch.tensor(item.sequence.sampled)
         where = (sequence.prompt_ids, sequence.ids)
         new = full_logprobs(twin.model.network, *where, temperature=sequence.temperature)[mask]
-        terms = token_losses(new, torch.tensor(sequence.logprobs)[mask], item.advantage, config)
+        old = torch.tensor(sequence.logprobs)[mask]
+        proximal = old if config.importance == "none" else new.detach()
+        terms = token_losses(new, proximal, item.advantage, config) * importance_weights(
+            proximal, old, config
+        )
         if config.kl_coef:
             with torch.no_grad(), twin.model.base_only():
                 base = full_logprobs(twin.model.network, *where, temperature=sequence.temperature)[mask]
@@ -129,13 +142,15 @@ def test_a_step_says_how_many_tokens_it_computed_and_how_many_were_shared() -> N
 
 def test_sharing_prefixes_changes_the_cost_and_not_the_gradient() -> None:
     shared, apart = trainer(), trainer(share_prefixes=False)
-    groups = two_groups(shared)
+    items = plan_step(two_groups(shared), shared.settings, shared.model).items
+    gradients = [StepGradient(made.model, items, made.settings) for made in (shared, apart)]
 
-    first, second = shared.step(groups), apart.step(groups)
+    for gradient in gradients:
+        gradient.accumulate()
 
-    assert second["train/unique_tokens"] == second["train/all_tokens"] == first["train/all_tokens"]
-    assert first["train/grad_norm"] == pytest.approx(second["train/grad_norm"], rel=1e-4)
-    assert max(close(p, apart.parameters[n]) for n, p in shared.parameters.items()) < 1e-3
+    assert gradients[1].sizes["train/unique_tokens"] == gradients[0].sizes["train/all_tokens"]
+    pairs = [(p.grad, apart.parameters[n].grad) for n, p in shared.parameters.items()]
+    assert max(close(a, b) for a, b in pairs if a is not None and b is not None) < 1e-4
 
 
 def test_a_step_moves_the_adapter_and_nothing_else() -> None:
@@ -261,6 +276,92 @@ def test_kl_from_a_moved_adapter_is_logged() -> None:
     made = trainer(policy_loss=PolicyLossConfig(kl_coef=0.1))
 
     assert made.step(two_groups(made))["policy/kl_reference"] > 1e-3
+
+
+def test_the_importance_of_on_policy_data_is_one_and_changes_nothing() -> None:
+    plain = trainer()
+    corrected = trainer(policy_loss=PolicyLossConfig(importance="token"))
+    groups = two_groups(plain)
+
+    first, second = plain.step(groups), corrected.step(groups)
+
+    assert "policy/importance_mean" not in first
+    assert second["policy/importance_mean"] == pytest.approx(1.0, abs=1e-4)
+    assert second["policy/importance_capped"] == 0.0
+    assert second["train/grad_norm"] == pytest.approx(first["train/grad_norm"], rel=1e-3)
+
+
+@pytest.mark.parametrize("importance", ["token", "sequence"])
+def test_stale_data_are_reweighted_and_the_clip_stays_centred(importance: Any) -> None:
+    made = trainer(policy_loss=PolicyLossConfig(importance=importance, importance_cap=1.5))
+    groups = two_groups(made)
+    for parameter in made.parameters.values():
+        parameter.data.mul_(1.3)
+
+    metrics = made.step(groups)
+
+    assert metrics["policy/clip_fraction"] == 0.0
+    assert metrics["policy/ratio_max_error"] == 0.0
+    assert metrics["policy/kl_sampler"] > 1e-3
+    assert 0 <= metrics["policy/importance_capped"] < 1
+    assert abs(metrics["policy/importance_mean"] - 1) > 0.05
+
+
+def test_the_gradient_of_stale_data_is_that_of_plain_passes() -> None:
+    config = PolicyLossConfig(importance="sequence", importance_cap=3.0)
+    made = trainer(policy_loss=config, tokens_at_once=12)
+    items = [*plan_step(two_groups(made), made.settings, made.model).items, two_turns()]
+    for parameter in made.parameters.values():
+        parameter.data.mul_(1.3)
+
+    made.accumulate(items)
+
+    wanted = plain_gradient(made, items)
+    assert max(close(p.grad, wanted[n]) for n, p in made.parameters.items() if p.grad is not None) < 1e-4
+
+
+def test_later_epochs_are_compared_with_the_weights_at_the_start_of_the_step() -> None:
+    made = trainer(epochs=2, learning_rate=0.01, policy_loss=PolicyLossConfig(importance="token"))
+
+    metrics = made.step(two_groups(made))
+
+    assert metrics["policy/ratio_max_error"] > 1e-2
+    assert metrics["policy/importance_mean"] == pytest.approx(1.0, abs=1e-3)
+
+
+@pytest.mark.parametrize("tokens_at_once", [12, 100_000])
+def test_checkpointing_changes_the_memory_and_not_the_gradient(tokens_at_once: int) -> None:
+    plain, lean = trainer(), trainer(gradient_checkpointing=True, tokens_at_once=tokens_at_once)
+    items = [*plan_step(two_groups(plain), plain.settings, plain.model).items, two_turns()]
+    calls: Counter[str] = Counter()
+    core = lean.model.core
+    core.register_forward_hook(lambda *_: calls.update(["pass"]))
+    core.layers[0].input_layernorm.register_forward_hook(lambda *_: calls.update(["layer"]))
+
+    plain.accumulate(items)
+    lean.accumulate(items)
+
+    assert calls["layer"] == 2 * calls["pass"] > 0
+    pairs = [(p.grad, plain.parameters[n].grad) for n, p in lean.parameters.items()]
+    assert max(close(a, b) for a, b in pairs if a is not None and b is not None) < 1e-5
+    assert not any(m.training for m in lean.model.network.modules())
+
+
+def test_a_bf16_base_trains_float32_adapters_near_the_float32_gradient() -> None:
+    exact = LoraTrainer(tiny_model(), TrainerSettings(lora=SMALL), seed=0)
+    network = tiny_network().to(torch.bfloat16)
+    half = LoraTrainer(wrap("tiny", network, exact.model.tokenizer), TrainerSettings(lora=SMALL), seed=0)
+    items = [two_turns(), *plan_step(two_groups(exact), exact.settings, exact.model).items]
+
+    exact.accumulate(items)
+    half.accumulate(items)
+    ours = torch.cat([p.grad.flatten() for p in half.parameters.values() if p.grad is not None])
+    wanted = torch.cat([p.grad.flatten() for p in exact.parameters.values() if p.grad is not None])
+    half.optimizer.step()
+
+    assert {p.dtype for p in half.parameters.values()} == {torch.float32}
+    assert {m.dtype for s in half.optimizer.state.values() for m in s.values()} == {torch.float32}
+    assert float(torch.cosine_similarity(ours, wanted, dim=0)) > 0.99
 
 
 def test_epochs_are_optimizer_steps_on_the_same_groups() -> None:

@@ -11,11 +11,12 @@ from collections.abc import Sequence
 from typing import Literal
 
 import torch
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 Loss = Literal["clipped", "gspo", "cispo"]
 Aggregation = Literal["token_mean", "sequence_mean", "fixed_length"]
 KlEstimator = Literal["k1", "k2", "k3"]
+Importance = Literal["none", "token", "sequence"]
 
 _LONGEST_LOG_RATIO = 20.0
 
@@ -36,6 +37,9 @@ class PolicyLossConfig(BaseModel):
     """What `fixed_length` divides by, in tokens a sequence."""
     kl_coef: float = 0.0
     kl_estimator: KlEstimator = "k3"
+    importance: Importance = "none"
+    """Whether what was sampled by other weights is reweighted, and by what; see `importance_weights`."""
+    importance_cap: float = Field(default=2.0, gt=0)
 
 
 def token_losses(
@@ -61,6 +65,28 @@ def token_losses(
     if config.dual_clip is not None and advantage < 0:
         losses = losses.clamp(max=-advantage * config.dual_clip)
     return losses
+
+
+def importance_weights(
+    proximal: torch.Tensor, behaviour: torch.Tensor, config: PolicyLossConfig
+) -> torch.Tensor:
+    """What each sampled token of one sequence counts: min(pi_proximal / pi_behaviour, cap), constant: (tokens,).
+
+    The behaviour policy sampled the tokens; the proximal policy is the one at the start of the step, which the
+    clipped ratio is taken against (the decoupled objective of Hilton et al. 2021, eq. 5). Keeping the two apart
+    corrects for old or differently computed samples without moving the clip's centre away from 1. Truncation is
+    that of Ionides 2008. token: one ratio a token, as in Yao et al. 2025 ("Your efficient RL framework secretly
+    brings you off-policy RL training"). sequence: the ratio of the whole answer, exp(sum of log ratios), which is
+    unbiased before truncation and of larger variance (Liu et al. 2025, "When speed kills stability"; TRL's
+    sequence mode). Log ratios beyond +-20 are taken as +-20.
+    """
+    log_ratio = (proximal - behaviour).detach()
+    if config.importance == "none":
+        return torch.ones_like(log_ratio)
+    if config.importance == "sequence":
+        log_ratio = log_ratio.sum().expand_as(log_ratio)
+    ratio = torch.exp(log_ratio.clamp(-_LONGEST_LOG_RATIO, _LONGEST_LOG_RATIO))
+    return ratio.clamp(max=config.importance_cap)
 
 
 def kl_terms(new: torch.Tensor, reference: torch.Tensor, estimator: KlEstimator = "k3") -> torch.Tensor:

@@ -42,6 +42,8 @@ class TrainerSettings(BaseModel):
     betas: tuple[float, float] = (0.9, 0.99)
     tokens_at_once: int = Field(default=2048, ge=1)
     """Unique tokens in one graph: bounds memory, does not change the gradient."""
+    gradient_checkpointing: bool = False
+    """Compute each layer twice and keep one hidden state of it: a third more time, a fraction of the memory."""
     share_prefixes: bool = True
     """False computes every sequence by itself: the same gradient, for comparison."""
     lora: LoraSettings = LoraSettings()
@@ -107,7 +109,12 @@ class LoraTrainer:
         self.optimizer.zero_grad(set_to_none=True)
         if math.isfinite(norm.item()):
             metrics["train/grad_norm"] = norm.item()
-        return {**metrics, **gradient.sizes, **sums.report(), "train/updated": float(is_finite)}
+        return {
+            **metrics,
+            **gradient.sizes,
+            **sums.report(self.settings.policy_loss),
+            "train/updated": float(is_finite),
+        }
 
     def accumulate(self, items: Sequence[TrainingItem]) -> Sums:
         """Add the gradient of the whole step's loss to the adapter's `.grad`."""

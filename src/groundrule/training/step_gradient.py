@@ -9,14 +9,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
 
-from groundrule.algorithms.policy_loss import PolicyLossConfig, kl_terms, token_losses, token_weights
+from groundrule.algorithms.policy_loss import (
+    PolicyLossConfig,
+    importance_weights,
+    kl_terms,
+    token_losses,
+    token_weights,
+)
 from groundrule.algorithms.sequences import TokenSequence
 from groundrule.models.load import LanguageModel
+from groundrule.models.recompute import checkpointed
 from groundrule.models.tree import Path, token_tree
 from groundrule.models.tree_pass import add_gradients, all_logprobs
 from groundrule.training.batch import TrainingItem
@@ -36,28 +45,35 @@ class Sums:
     tokens: int = 0
     ratio_error: float = 0.0
     logprob: float = 0.0
+    importance: float = 0.0
+    capped: int = 0
 
-    def note(self, new: torch.Tensor, old: torch.Tensor, config: PolicyLossConfig) -> None:
-        """Count the tokens of one sequence by their new and old logprobs, each (tokens,)."""
-        difference = new - old
-        ratio = torch.exp(difference)
+    def note(
+        self, new: torch.Tensor, old: torch.Tensor, recorded: torch.Tensor, config: PolicyLossConfig
+    ) -> None:
+        """Count the tokens of one sequence by their logprobs now, at the clip's centre and when sampled."""
+        ratio, drift = torch.exp(new - old), new - recorded
         self.tokens += new.numel()
-        self.sampler_kl += float((ratio - difference - 1).sum())
+        self.sampler_kl += float((torch.exp(drift) - drift - 1).sum())
         self.clipped += int(((ratio < 1 - config.clip_low) | (ratio > 1 + config.clip_high)).sum())
         self.ratio_error = max(self.ratio_error, float((ratio - 1).abs().max()))
         self.logprob += float(new.sum())
 
-    def report(self) -> dict[str, float]:
+    def report(self, config: PolicyLossConfig) -> dict[str, float]:
         """The step's metrics; what is not finite is unknown and left out."""
+        tokens = self.tokens
         numbers = {
             "train/loss": self.loss,
-            "policy/kl_reference": self.kl / self.tokens,
-            "policy/kl_sampler": self.sampler_kl / self.tokens,
-            "policy/clip_fraction": self.clipped / self.tokens,
+            "policy/kl_reference": self.kl / tokens,
+            "policy/kl_sampler": self.sampler_kl / tokens,
+            "policy/clip_fraction": self.clipped / tokens,
             "policy/ratio_max_error": self.ratio_error,
-            "policy/logprob_mean": self.logprob / self.tokens,
-            "train/tokens": float(self.tokens),
+            "policy/logprob_mean": self.logprob / tokens,
+            "train/tokens": float(tokens),
         }
+        if config.importance != "none":
+            numbers["policy/importance_mean"] = self.importance / tokens
+            numbers["policy/importance_capped"] = self.capped / tokens
         return {name: value for name, value in numbers.items() if math.isfinite(value)}
 
 
@@ -92,21 +108,27 @@ class StepGradient:
             with self.model.base_only():
                 self.reference = all_logprobs(self.model, self.tree, tokens_at_once=at_once)
         sums = Sums()
-        add_gradients(self.model, self.tree, lambda i, new: self._loss(i, new, sums), tokens_at_once=at_once)
+        lean = checkpointed(self.model) if self.settings.gradient_checkpointing else nullcontext()
+        with lean:
+            add_gradients(self.model, self.tree, partial(self._loss, sums), tokens_at_once=at_once)
         return sums
 
-    def _loss(self, index: int, new: torch.Tensor, sums: Sums) -> torch.Tensor:
+    def _loss(self, sums: Sums, index: int, new: torch.Tensor) -> torch.Tensor:
         item, config = self.items[index], self.config
         proximal = self.proximal.setdefault(index, new.detach())
-        old = _recorded(item.sequence, new.device) if item.has_logprobs else proximal
-        losses = token_losses(new, old, item.advantage, config)
+        recorded = _recorded(item.sequence, new.device) if item.has_logprobs else proximal
+        old = recorded if config.importance == "none" else proximal
+        weights = importance_weights(proximal, recorded, config)
+        losses = weights * token_losses(new, old, item.advantage, config)
         if self.reference is not None:
             kl = kl_terms(new, self.reference[index], config.kl_estimator)
             losses = losses + config.kl_coef * kl
             sums.kl += float(kl.detach().sum())
         loss = self.weights[index] * losses.sum()
         sums.loss += float(loss.detach())
-        sums.note(new.detach(), old, config)
+        sums.importance += float(weights.sum())
+        sums.capped += int((weights >= config.importance_cap).sum())
+        sums.note(new.detach(), old, recorded, config)
         return loss
 
 
