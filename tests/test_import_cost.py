@@ -42,6 +42,7 @@ def test_torch_and_clients_are_not_imported_before_they_are_needed(program):
         "models",
         "reward-bench",
         "score",
+        "serve",
         "train",
         "verify",
         "view",

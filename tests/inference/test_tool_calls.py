@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from groundrule.inference.schema import ChatCompletionBody, completion
+from groundrule.inference.reply import completion
+from groundrule.inference.schema import ChatCompletionBody
 from groundrule.inference.tool_calls import parse_tool_calls
 from groundrule.models.sampling import Sample
 

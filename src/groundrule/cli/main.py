@@ -30,6 +30,7 @@ VERBS = {
     "models": ("models", "Fetch and list the models that need no hub."),
     "reward-bench": ("reward_bench", "Measure a reward function on labelled answers before training on it."),
     "score": ("score", "Score the groups of a JSONL file with a judge."),
+    "serve": ("serve", "Answer OpenAI-compatible requests with a model, or with what a run learned."),
     "train": ("train", "Train a model as a TOML file says; the same command resumes an interrupted run."),
     "verify": ("verify", "Score the answers of a JSONL file with a verifier or any other reward."),
     "view": ("view", "Write report.html for a run folder."),
@@ -68,7 +69,17 @@ def cli(verbose: bool) -> None:
 
 
 NEEDED_FOR_TRAINING = frozenset(
-    {"gguf", "peft", "safetensors", "starlette", "torch", "transformers", "uvicorn"}
+    {
+        "gguf",
+        "llguidance",
+        "peft",
+        "prometheus_client",
+        "safetensors",
+        "starlette",
+        "torch",
+        "transformers",
+        "uvicorn",
+    }
 )
 
 

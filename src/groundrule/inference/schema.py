@@ -1,26 +1,51 @@
-"""The part of OpenAI's chat completions that the local endpoint speaks, as checked requests and plain replies."""
+"""The part of OpenAI's chat completions that the endpoint speaks, as a checked request.
+
+A parameter that would change the answer and is not known here is refused, not ignored.
+"""
 
 from __future__ import annotations
 
-import time
-import uuid
-from typing import Any, Literal
+import difflib
+import re
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from groundrule.inference.tool_calls import Parsed, parse_tool_calls
-from groundrule.models.sampling import Sample, SamplingRequest
+from groundrule.inference.errors import RequestError, place_of
+from groundrule.models.sampling import Constraint, SamplingRequest
 
 DEFAULT_MAX_TOKENS = 256
+MOST_ANSWERS = 128
+MOST_STOPS = 4
 
 _NEUTRAL: dict[str, tuple[Any, ...]] = {
-    "stream": (False,),
-    "top_logprobs": (0,),
-    "logit_bias": ({},),
-    "response_format": ({"type": "text"},),
-    "tool_choice": ("auto", "none"),
+    "add_generation_prompt": (True,),
+    "best_of": (1,),
+    "chat_template_kwargs": ({},),
+    "echo": (False,),
+    "ignore_eos": (False,),
+    "length_penalty": (1.0,),
+    "min_tokens": (0,),
+    "modalities": (["text"],),
+    "skip_special_tokens": (True,),
+    "use_beam_search": (False,),
+    "verbosity": ("medium",),
 }
-"""Parameters that are not supported, with the values at which they change nothing."""
+"""Parameters of OpenAI or of other servers that are not supported, with the values at which they change nothing."""
+
+_HARMLESS = frozenset(
+    "metadata prediction prompt_cache_key prompt_cache_options prompt_cache_retention safety_identifier "
+    "service_tier store user".split()
+)
+"""Parameters that never change an answer."""
+
+_OLD_FORM = {"functions": "tools", "function_call": "tool_choice"}
+_FUNCTION_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+
+Share = Annotated[float, Field(strict=True, ge=0, le=1)]
+Penalty = Annotated[float, Field(strict=True, ge=-2, le=2)]
+Count = Annotated[int, Field(strict=True, ge=1)]
 
 
 class ChatMessage(BaseModel):
@@ -29,62 +54,176 @@ class ChatMessage(BaseModel):
     model_config = ConfigDict(extra="allow")
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
-    content: str | list[Any] | None = None
+    content: Any = None
+    tool_calls: list[Any] | None = None
+
+
+class OfferedFunction(BaseModel):
+    """What the model may call."""
+
+    model_config = ConfigDict(extra="allow")
+
+    name: str
+    parameters: dict[str, Any] | None = None
+    strict: bool | None = None
+
+    @field_validator("name")
+    @classmethod
+    def _plain(cls, name: str) -> str:
+        if not _FUNCTION_NAME.fullmatch(name):
+            raise ValueError(f"{name!r} is no function name: 1 to 64 letters, digits, '_', '.' and '-'")
+        return name
+
+
+class Tool(BaseModel):
+    """A function on offer."""
+
+    model_config = ConfigDict(extra="allow")
+
+    type: Literal["function"]
+    function: OfferedFunction
+
+
+class JsonSchema(BaseModel):
+    """A schema that the answer must follow. It is enforced whether `strict` says so or not."""
+
+    model_config = ConfigDict(populate_by_name=True)
+
+    name: str = "answer"
+    schema_: dict[str, Any] = Field(alias="schema")
+    strict: bool | None = None
+
+
+class ResponseFormat(BaseModel):
+    """What kind of text the answer must be."""
+
+    type: Literal["text", "json_object", "json_schema"]
+    json_schema: JsonSchema | None = None
+
+    @model_validator(mode="after")
+    def _complete(self) -> ResponseFormat:
+        if self.type == "json_schema" and self.json_schema is None:
+            raise ValueError("the type 'json_schema' needs 'json_schema' with a schema")
+        return self
+
+
+class ChosenFunction(BaseModel):
+    """The name in a tool choice."""
+
+    name: str
+
+
+class ToolChoice(BaseModel):
+    """The one function that must be called."""
+
+    type: Literal["function"]
+    function: ChosenFunction
+
+
+class StreamOptions(BaseModel):
+    """What a stream carries beside its chunks."""
+
+    include_usage: bool = False
+    include_obfuscation: bool | None = None
+    """Accepted; nothing is padded."""
 
 
 class ChatCompletionBody(BaseModel):
-    """A request body. Parameters that would change the answer and are not supported are refused, not ignored."""
+    """A request body; a null is a parameter left out."""
 
     model_config = ConfigDict(extra="allow")
 
     model: str
     messages: list[ChatMessage] = Field(min_length=1)
-    tools: list[dict[str, Any]] | None = None
-    n: int = Field(default=1, ge=1, le=128)
-    temperature: float = Field(default=1.0, ge=0, le=2)
-    top_p: float = Field(default=1.0, gt=0, le=1)
-    top_k: int = Field(default=0, ge=-1)
+    tools: list[Tool] | None = None
+    tool_choice: Literal["auto", "none", "required"] | ToolChoice = "auto"
+    parallel_tool_calls: bool = True
+    response_format: ResponseFormat | None = None
+    n: Annotated[int, Field(strict=True, ge=1, le=MOST_ANSWERS)] = 1
+    temperature: Annotated[float, Field(strict=True, ge=0, le=2)] = 1.0
+    top_p: Annotated[float, Field(strict=True, gt=0, le=1)] = 1.0
+    top_k: Annotated[int, Field(strict=True, ge=-1)] = 0
     """0 and -1: all tokens."""
-    min_p: float = Field(default=0.0, ge=0, le=1)
-    presence_penalty: float = Field(default=0.0, ge=-2, le=2)
-    frequency_penalty: float = Field(default=0.0, ge=-2, le=2)
-    repetition_penalty: float = Field(default=1.0, gt=0)
-    max_tokens: int | None = Field(default=None, ge=1)
-    max_completion_tokens: int | None = Field(default=None, ge=1)
+    min_p: Share = 0.0
+    presence_penalty: Penalty = 0.0
+    frequency_penalty: Penalty = 0.0
+    repetition_penalty: Annotated[float, Field(strict=True, gt=0)] = 1.0
+    logit_bias: dict[str, float] = Field(default_factory=dict)
+    """Token ids, as text, to what is added to their logits: -100 to 100."""
+    max_tokens: Count | None = None
+    max_completion_tokens: Count | None = None
     stop: str | list[str] | None = None
-    seed: int | None = None
-    logprobs: bool | None = None
+    seed: Annotated[int, Field(strict=True)] | None = None
+    logprobs: Annotated[bool, Field(strict=True)] | None = None
     """Accepted and needless: logprobs are always there."""
+    top_logprobs: Annotated[int, Field(strict=True, ge=0, le=20)] = 0
+    return_token_ids: Annotated[bool, Field(strict=True)] | None = None
+    """Accepted and needless: token ids are always there."""
+    stream: Annotated[bool, Field(strict=True)] = False
+    stream_options: StreamOptions | None = None
 
     @model_validator(mode="before")
     @classmethod
     def _without_nulls(cls, given: Any) -> Any:
-        """A null is a parameter left out, as it is for OpenAI."""
         return {k: v for k, v in given.items() if v is not None} if isinstance(given, dict) else given
+
+    @field_validator("logit_bias")
+    @classmethod
+    def _biases(cls, given: dict[str, float]) -> dict[str, float]:
+        for token, bias in given.items():
+            if not token.isdecimal() or not -100 <= bias <= 100:
+                raise ValueError(f"{token!r}: {bias} must be a token id and a number from -100 to 100")
+        return given
+
+    @field_validator("stop")
+    @classmethod
+    def _stops(cls, given: str | list[str] | None) -> str | list[str] | None:
+        if isinstance(given, list) and len(given) > MOST_STOPS:
+            raise ValueError(f"{len(given)} stop strings; at most {MOST_STOPS} are taken")
+        return given
 
     @model_validator(mode="after")
     def _supported(self) -> ChatCompletionBody:
         for name, value in (self.model_extra or {}).items():
-            if name in _NEUTRAL and value not in _NEUTRAL[name]:
-                raise ValueError(f"'{name}' is not supported by this endpoint; leave it out")
+            if name in _HARMLESS or (name in _NEUTRAL and value in _NEUTRAL[name]):
+                continue
+            raise _Unsupported(name)
+        names = {tool.function.name for tool in self.tools or []}
+        wanted = self.tool_choice
+        if isinstance(wanted, ToolChoice) and wanted.function.name not in names:
+            raise _Misplaced("tool_choice", f"{wanted.function.name!r} is not among the tools")
+        if wanted == "required" and not names:
+            raise _Misplaced("tool_choice", "'required' needs tools")
         return self
 
     @property
     def offers_tools(self) -> bool:
         """Whether calls are looked for in the answer."""
-        return bool(self.tools) and (self.model_extra or {}).get("tool_choice") != "none"
+        return bool(self.tools) and self.tool_choice != "none"
 
     @property
-    def limit(self) -> int:
-        """Most tokens to sample."""
-        return self.max_completion_tokens or self.max_tokens or DEFAULT_MAX_TOKENS
+    def tool_dicts(self) -> list[dict[str, Any]]:
+        """The tools as the chat template takes them."""
+        return [tool.model_dump(exclude_none=True) for tool in self.tools or []]
 
-    def sampling(self, prompt_ids: list[int], seed: int) -> SamplingRequest:
+    @property
+    def asked_limit(self) -> int | None:
+        """Most tokens to sample, where the request says so."""
+        return self.max_completion_tokens or self.max_tokens
+
+    def sampling(
+        self,
+        prompt_ids: list[int],
+        seed: int,
+        *,
+        limit: int | None = None,
+        constraint: Callable[[], Constraint] | None = None,
+    ) -> SamplingRequest:
         """One answer of this request."""
         stops = [self.stop] if isinstance(self.stop, str) else self.stop or []
         return SamplingRequest(
             prompt_ids=tuple(prompt_ids),
-            max_tokens=self.limit,
+            max_tokens=limit or self.asked_limit or DEFAULT_MAX_TOKENS,
             temperature=self.temperature,
             top_p=self.top_p,
             top_k=max(0, self.top_k),
@@ -92,60 +231,53 @@ class ChatCompletionBody(BaseModel):
             presence_penalty=self.presence_penalty,
             frequency_penalty=self.frequency_penalty,
             repetition_penalty=self.repetition_penalty,
+            logit_bias=tuple((int(token), bias) for token, bias in self.logit_bias.items()),
             stop=tuple(s for s in stops if s),
             seed=seed,
+            top_logprobs=self.top_logprobs,
+            constraint=constraint,
         )
 
 
-def completion(
-    body: ChatCompletionBody, prompt_ids: list[int], samples: list[Sample], tokenizer: Any, version: int
-) -> dict[str, Any]:
-    """The reply. Choices always carry token ids, the prompt's ids, logprobs and how they were sampled."""
-    sampled = sum(len(s.token_ids) for s in samples)
-    return {
-        "id": f"chatcmpl-{uuid.uuid4().hex}",
-        "object": "chat.completion",
-        "created": int(time.time()),
-        "model": body.model,
-        "choices": [_choice(i, s, body, prompt_ids, tokenizer, version) for i, s in enumerate(samples)],
-        "usage": {
-            "prompt_tokens": len(prompt_ids),
-            "completion_tokens": sampled,
-            "total_tokens": len(prompt_ids) + sampled,
-        },
-    }
+class _Misplaced(ValueError):
+    """A fault of the whole request, with the parameter that it is about."""
+
+    def __init__(self, param: str, message: str) -> None:
+        super().__init__(message)
+        self.param = param
 
 
-def _choice(
-    index: int, sample: Sample, body: ChatCompletionBody, prompt_ids: list[int], tokenizer: Any, version: int
-) -> dict[str, Any]:
-    parsed = parse_tool_calls(sample.text, body.tools or []) if body.offers_tools else Parsed(sample.text, [])
-    message: dict[str, Any] = {"role": "assistant", "content": parsed.content}
-    if parsed.calls:
-        message["tool_calls"] = [call.as_message_part() for call in parsed.calls]
-    is_call = bool(parsed.calls) and sample.finish_reason == "stop"
-    return {
-        "index": index,
-        "message": message,
-        "finish_reason": "tool_calls" if is_call else sample.finish_reason,
-        "logprobs": {"content": _logprobs(sample, tokenizer)},
-        "token_ids": sample.token_ids,
-        "prompt_token_ids": prompt_ids,
-        "sampling": {"temperature": body.temperature, "top_p": body.top_p},
-        "policy_version": version,
-    }
+class _Unsupported(_Misplaced):
+    def __init__(self, name: str) -> None:
+        known = difflib.get_close_matches(name, ChatCompletionBody.model_fields, n=1, cutoff=0.8)
+        hint = f"did you mean '{known[0]}'?" if known else "leave it out"
+        if name in _OLD_FORM:
+            hint = f"send '{_OLD_FORM[name]}' in its place"
+        super().__init__(name, f"'{name}' is not supported by this endpoint; {hint}")
 
 
-def _logprobs(sample: Sample, tokenizer: Any) -> list[dict[str, Any]]:
-    result = []
-    for token_id, logprob in zip(sample.token_ids, sample.logprobs, strict=True):
-        token = tokenizer.decode([token_id])
-        result.append({"token": token, "logprob": logprob, "bytes": list(token.encode()), "top_logprobs": []})
-    return result
+def parse_body(raw: bytes) -> ChatCompletionBody:
+    """The request in a body; raises `RequestError` with the first fault and its place."""
+    try:
+        return ChatCompletionBody.model_validate_json(raw)
+    except ValidationError as error:
+        raise first_fault(error) from error
 
 
-def error_body(
-    message: str, *, kind: str, param: str | None = None, code: str | None = None
-) -> dict[str, Any]:
-    """An error as OpenAI writes it."""
-    return {"error": {"message": message, "type": kind, "param": param, "code": code}}
+def first_fault(error: ValidationError) -> RequestError:
+    """What OpenAI would say of it."""
+    fault = error.errors()[0]
+    cause = fault.get("ctx", {}).get("error")
+    message = str(fault["msg"]).removeprefix("Value error, ")
+    if isinstance(cause, _Misplaced):
+        code = "unsupported_parameter" if isinstance(cause, _Unsupported) else None
+        text = message if code else f"{cause.param}: {message}"
+        return RequestError(text, cause.param, code=code)
+    # Names of the alternatives that were tried stand among the steps; they are no part of the body.
+    steps = tuple(step for step in fault["loc"] if not _is_alternative(step))
+    place = place_of(steps) or None
+    return RequestError(f"{place}: {message}" if place else message, place)
+
+
+def _is_alternative(step: int | str) -> bool:
+    return isinstance(step, str) and (step in ("str", "ToolChoice") or "[" in step)

@@ -16,7 +16,9 @@ from typing import Any
 
 _TAGGED = re.compile(r"<tool_call>\s*(.*?)\s*</tool_call>", re.DOTALL)
 _FENCE = re.compile(r"\A\s*```(?:json)?\s*(.*?)\s*```\s*\Z", re.DOTALL)
-_SPOILED_BY = "<tool_call>"
+_OPEN = "<tool_call>"
+_BARE = re.compile(r"\s*(?:```(?:json)?\s*)?(?:\[\s*)?(?:\{\s*(?:\"|\Z)|\Z)")
+"""The beginning of an answer that may yet be nothing but calls in JSON."""
 
 
 @dataclass(frozen=True)
@@ -54,11 +56,24 @@ def parse_tool_calls(text: str, tools: Sequence[Mapping[str, Any]]) -> Parsed:
     if tagged:
         rest = _TAGGED.sub("", text)
         calls = [_calls(match[1], names) for match in tagged]
-        if all(calls) and _SPOILED_BY not in rest:
-            return Parsed(rest.strip() or None, [call for several in calls for call in several])
+        if all(calls) and _OPEN not in rest:
+            return Parsed(
+                rest.rstrip() if rest.strip() else None, [call for several in calls for call in several]
+            )
         return Parsed(text, [])
     found = _calls(_FENCE.sub(r"\1", text).strip(), names)
     return Parsed(None, found) if found else Parsed(text, [])
+
+
+def settled(text: str) -> str:
+    """What stays text in a growing answer whatever follows: up to where a call, or blanks before one, may begin."""
+    if _BARE.match(text) or "```json".startswith(text.strip()):
+        return ""
+    end = text.find(_OPEN)
+    if end < 0:
+        begun = next((n for n in range(len(_OPEN) - 1, 0, -1) if text.endswith(_OPEN[:n])), 0)
+        end = len(text) - begun
+    return text[:end].rstrip()
 
 
 def _calls(text: str, names: set[str]) -> list[ToolCall]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from groundrule.errors import ConfigError
 
-_TARGETS: dict[str, str] = {"local": "groundrule.models.judges:local_judge"}
+_TARGETS: dict[str, str] = {"local": "groundrule.inference.local_client:local_judge"}
 """The library's own entries; names only, so that nothing is imported before it is used."""
 
 

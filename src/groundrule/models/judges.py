@@ -1,4 +1,4 @@
-"""Judges that run on a local model, by name: `local/likelihood`, or `local/likelihood:MODEL`."""
+"""The judge `local/likelihood`, or `local/likelihood:MODEL`."""
 
 from __future__ import annotations
 
@@ -13,17 +13,12 @@ from groundrule.models.text_model import FrozenTextModel
 from groundrule.rewards.likelihood import LikelihoodJudge, LikelihoodSettings
 
 
-def local_judge(name: str, params: dict[str, Any] | None = None) -> LikelihoodJudge:
+def likelihood_judge(name: str, params: dict[str, Any] | None = None) -> LikelihoodJudge:
     """The judge behind `local/<name>`; `params` are `LikelihoodSettings`.
 
     The model is the embedded one unless another is named after a colon.
     """
-    kind, _, model = name.partition(":")
-    if kind != "likelihood":
-        raise ConfigError(
-            f"'local/{name}' is not a judge; the local judge is 'local/likelihood' "
-            "(or 'local/likelihood:MODEL' with a model folder or Hugging Face id)"
-        )
+    model = name.partition(":")[2]
     settings = _settings(params or {})
     return LikelihoodJudge(FrozenTextModel(for_judging(model or embedded.NAME)), settings)
 

@@ -77,7 +77,7 @@ class RulerReader:
         probed = insert_probes(shown, self.probes, rng)
         fitted: list[Fitted] = []  # The last one is that of the judge which answered.
         answer = await ask(
-            self.judges,
+            [judge.for_members(len(probed.shown)) for judge in self.judges],
             lambda judge: self._messages(judge, probed.shown, seed, fitted),
             lambda reply: parse_chat_reply(reply, len(probed.shown)),
             purpose="judge/ruler",

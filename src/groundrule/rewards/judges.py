@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from groundrule.data.protocols import ChatClient, Scorer
@@ -11,6 +11,7 @@ from groundrule.llm import params as model_params
 from groundrule.llm.cache import ReplyCache, default_cache
 from groundrule.llm.context import context_of
 from groundrule.llm.providers import JudgeLike, named_client, request_params, resolve
+from groundrule.rewards.prompt import RESPONSE_FORMAT, exact_format
 
 Fallback = JudgeLike | Sequence[JudgeLike] | None
 """Who is asked when a judge gives nothing usable: nobody, one, or several in turn."""
@@ -42,7 +43,15 @@ class Judge:
     @property
     def context_tokens(self) -> int | None:
         """What prompt and reply may take together; None where nothing is known of the model."""
-        return self.stated_context or context_of(self.model, self.params, endpoint=self.endpoint)
+        told = self.stated_context or getattr(self.client, "context_tokens", None)
+        return told or context_of(self.model, self.params, endpoint=self.endpoint)
+
+    def for_members(self, count: int) -> Judge:
+        """The judge of so many trajectories: told their exact number, where its replies keep to any schema."""
+        keeps = getattr(self.client, "keeps_schemas", False)
+        if not keeps or self.params.get("response_format") != RESPONSE_FORMAT:
+            return self
+        return replace(self, params={**self.params, "response_format": exact_format(count)})
 
     def cache(self, wanted: ReplyCache | bool | None) -> ReplyCache | None:
         """Where this judge's replies are kept.

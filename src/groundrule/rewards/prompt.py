@@ -46,6 +46,38 @@ RESPONSE_FORMAT: dict[str, Any] = {
 }
 
 
+def exact_format(count: int) -> dict[str, Any]:
+    """The same format for exactly so many trajectories, each with its own id and a score that is one.
+
+    For judges that are held to it token by token; endpoints differ in how much of a schema they take.
+    """
+    entries = [
+        {
+            "type": "object",
+            "additionalProperties": False,
+            "required": ["trajectory_id", "explanation", "score"],
+            "properties": {
+                "trajectory_id": {"const": str(number)},
+                "explanation": {"type": "string", "maxLength": _LONGEST_EXPLANATION},
+                "score": {"type": "number", "minimum": 0, "maximum": 1, "multipleOf": 0.01},
+            },
+        }
+        for number in range(1, count + 1)
+    ]
+    scores = {"type": "array", "prefixItems": entries, "items": False, "minItems": count, "maxItems": count}
+    schema = {
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["scores"],
+        "properties": {"scores": scores},
+    }
+    return {"type": "json_schema", "json_schema": {"name": "scores", "strict": True, "schema": schema}}
+
+
+_LONGEST_EXPLANATION = 300
+"""Characters. A weak model does not know when to stop."""
+
+
 def prompt_version() -> str:
     """Changes with every change of the instructions; part of each cache key."""
     return version_of("ruler.md")
