@@ -7,7 +7,8 @@ import torch
 
 from groundrule.models.load import LanguageModel
 from groundrule.models.lora import LoraSettings, adapter_parameters, add_adapter
-from groundrule.models.snapshot import can_pack, snapshot
+from groundrule.models.packed import can_pack
+from groundrule.models.snapshot import snapshot
 from tiny import close, tiny_model, tiny_network
 
 IDS = torch.tensor([[1, 30, 31, 2, 40, 41, 42]])
@@ -79,4 +80,4 @@ def test_other_numbers_than_float32_are_not_packed() -> None:
     model = tiny_model()
     model.network.to(torch.bfloat16)
 
-    assert not can_pack(model)
+    assert not can_pack(model.network)

@@ -10,7 +10,6 @@ filters, which is what a trainer computes again.
 
 from __future__ import annotations
 
-import random
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -152,7 +151,7 @@ def _is_special(row: Row) -> bool:
 
 
 def _steered(logits: torch.Tensor, row: Row) -> torch.Tensor:
-    """Logits (vocabulary,) with what the constraint forbids at minus infinity, biases added, repeats made less likely."""
+    """Logits (vocabulary,) with repeats made less likely, biases added, and minus infinity at what is forbidden."""
     logits = _penalised(logits, row)
     if row.request.logit_bias:
         ids, biases = zip(*row.request.logit_bias, strict=True)

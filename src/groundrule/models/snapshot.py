@@ -15,22 +15,7 @@ import torch
 
 from groundrule.models.load import LanguageModel
 from groundrule.models.lora import is_lora
-
-
-class PackedLinear(torch.nn.Module):
-    """A linear layer whose weight lies in memory as the CPU's kernels want it.
-
-    A tenth to a third less time than `torch.nn.Linear` at 1 to 64 rows (`benchmarks/generate.py`).
-    """
-
-    def __init__(self, weight: torch.Tensor, bias: torch.Tensor | None) -> None:
-        super().__init__()
-        self.packed = torch.ops.mkldnn._reorder_linear_weight(weight.detach().contiguous(), None)
-        self.bias = bias
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        result: torch.Tensor = torch.ops.mkldnn._linear_pointwise(x, self.packed, self.bias, "none", [], "")
-        return result
+from groundrule.models.packed import can_pack, pack
 
 
 def snapshot(model: LanguageModel, *, packed: bool | None = None) -> LanguageModel:
@@ -39,7 +24,7 @@ def snapshot(model: LanguageModel, *, packed: bool | None = None) -> LanguageMod
     `packed` None: where it helps, float32 on a CPU. Raw weights of packed layers stay with `model`.
     """
     if packed is None:
-        packed = can_pack(model)
+        packed = can_pack(model.network)
     original = model.causal_lm
     # Modules are copied, tensors are shared.
     shared = {id(t): t for t in (*original.parameters(), *original.buffers())}
@@ -49,22 +34,11 @@ def snapshot(model: LanguageModel, *, packed: bool | None = None) -> LanguageMod
     with torch.no_grad():
         for path, module in list(twin.named_modules()):
             if is_lora(module):
-                _replace(twin, path, _merged(module), packed)
-        for path, module in list(twin.named_modules()):
-            if packed and type(module) is torch.nn.Linear:
-                _replace(twin, path, module, packed)
+                owner, _, name = path.rpartition(".")
+                setattr(twin.get_submodule(owner), name, _merged(module))
+        if packed:
+            pack(twin)
     return replace(model, network=twin.eval(), lock=threading.RLock())
-
-
-def can_pack(model: LanguageModel) -> bool:
-    """Whether this machine has the packed kernels for this model."""
-    weight = next(model.network.parameters())
-    return (
-        weight.device.type == "cpu"
-        and weight.dtype == torch.float32
-        and torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
-        and hasattr(torch.ops.mkldnn, "_reorder_linear_weight")
-    )
 
 
 def _merged(layer: Any) -> torch.nn.Linear:
@@ -79,8 +53,3 @@ def _linear(weight: torch.Tensor, bias: torch.Tensor | None) -> torch.nn.Linear:
     if bias is not None:
         made.bias = torch.nn.Parameter(bias.data, requires_grad=False)
     return made
-
-
-def _replace(root: Any, path: str, linear: torch.nn.Linear, packed: bool) -> None:
-    owner, _, name = path.rpartition(".")
-    setattr(root.get_submodule(owner), name, PackedLinear(linear.weight, linear.bias) if packed else linear)
