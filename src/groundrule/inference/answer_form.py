@@ -46,7 +46,7 @@ def grammar_of(body: ChatCompletionBody) -> str | None:
 def _answer_schema(wanted: ResponseFormat | None) -> Mapping[str, Any] | None:
     if wanted is None or wanted.type == "text":
         return None
-    return {"type": "object"} if wanted.json_schema is None else wanted.json_schema.schema_
+    return {"type": "object"} if wanted.json_schema is None else _closed(wanted.json_schema.schema_)
 
 
 def _callable(body: ChatCompletionBody) -> Sequence[Tool]:
@@ -61,10 +61,36 @@ def _call_rules(tools: Sequence[Tool]) -> str:
     lines = [f"object: {' | '.join(f'object_{i}' for i in range(len(tools)))}"]
     for index, tool in enumerate(tools):
         head = json.dumps(f'{{"name": "{tool.function.name}", "arguments": ')
-        schema = {"type": "object", **(tool.function.parameters or {})}
+        schema = _closed({"type": "object", **(tool.function.parameters or {})})
         lines.append(f'object_{index}: {head} arguments_{index} "}}"')
         lines.append(f"arguments_{index}: %json {_json(schema)}")
     return _CALL + "\n".join(lines) + "\n"
+
+
+def _closed(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The schema with objects that list their properties taken at their word: a weak model invents further ones.
+
+    Where a schema is put together by `allOf`, each part sees only some of the properties, so all stay open.
+    """
+    closed: Mapping[str, Any] = schema if "allOf" in json.dumps(schema) else _closed_part(schema)
+    return closed
+
+
+def _closed_part(schema: Any) -> Any:
+    if not isinstance(schema, Mapping):
+        return schema
+    closed = dict(schema)
+    for key in ("properties", "$defs", "definitions"):
+        if isinstance(schema.get(key), Mapping):
+            closed[key] = {name: _closed_part(inner) for name, inner in schema[key].items()}
+    if "items" in schema:
+        closed["items"] = _closed_part(schema["items"])
+    if schema.get("properties") and not schema.keys() & _OPEN:
+        closed["additionalProperties"] = False
+    return closed
+
+
+_OPEN = {"additionalProperties", "anyOf", "if", "not", "oneOf", "patternProperties", "$ref"}
 
 
 def _json(schema: Mapping[str, Any]) -> str:

@@ -51,9 +51,13 @@ def serve_until_stopped(
     """Answer until SIGTERM or SIGINT; running answers get `grace_s` seconds to finish. For the main thread."""
     server = _ReadyServer(_config(app, grace_s=grace_s), on_ready)
     # The server raises a caught signal once more after it has stopped; being told to stop is no failure.
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, server.handle_exit)
-    server.run(sockets=[listener])
+    stops = (signal.SIGTERM, signal.SIGINT)
+    before = [signal.signal(number, server.handle_exit) for number in stops]
+    try:
+        server.run(sockets=[listener])
+    finally:
+        for number, handler in zip(stops, before, strict=True):
+            signal.signal(number, handler)
 
 
 def bound(host: str, port: int) -> socket.socket:
