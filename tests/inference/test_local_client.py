@@ -115,12 +115,10 @@ def test_a_parameter_that_cannot_be_used_is_an_error_that_names_it(model, params
         asked(LocalClient(model), **params)
 
 
-@pytest.mark.parametrize("members", [1, 3])
-@pytest.mark.parametrize("temperature", [0.0, 1.5])
-def test_a_random_model_s_reply_gives_a_valid_score_to_each_of_so_many(model, members, temperature):
-    reply = asked(LocalClient(model), response_format=exact_format(members), temperature=temperature, seed=1)
-    scores = parse_judge_reply(str(reply.content), members, reply.finish_reason)
-    assert [s.trajectory_id for s in scores] == [str(i) for i in range(1, members + 1)]
+def test_a_random_model_s_reply_gives_a_valid_score_to_each_of_so_many(model):
+    reply = asked(LocalClient(model), response_format=exact_format(2), temperature=1.5, seed=1)
+    scores = parse_judge_reply(str(reply.content), 2, reply.finish_reason)
+    assert [s.trajectory_id for s in scores] == ["1", "2"]
     assert all(0 <= s.score <= 1 for s in scores)
 
 
