@@ -54,7 +54,9 @@ def test_contributing_has_the_folder_in_its_layout(folder):
     assert f" {folder}/" in CONTRIBUTING
 
 
-@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/dependencies.md", "docs/serving.md"])
+@pytest.mark.parametrize(
+    "name", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/dependencies.md", "docs/serving.md"]
+)
 def test_every_local_link_leads_to_a_file(name):
     text = (ROOT / name).read_text("utf-8")
     targets = [t.partition("#")[0] for t in re.findall(r"\]\(([^)]+)\)", text) if "://" not in t]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from openai import AsyncOpenAI, DefaultAsyncHttpxClient, DefaultHttpxClient, Ope
 
 from groundrule.errors import ModelError, QueueFullError
 from groundrule.inference.engine import Engine
+from groundrule.inference.stream import AnswerStream
 from groundrule.inference.tool_calls import settled
 from served import KEY, ScriptedEngine, asking, events, post, served, texts, tool, until
 from tiny import END, tiny_model
@@ -229,6 +231,20 @@ def test_a_client_that_leaves_frees_its_place(stream):
             until(lambda: bool(engine.jobs) and engine.jobs[0].cancelled, "cancelling")
     finally:
         pause.set()
+
+
+async def test_a_client_that_left_before_the_first_event_frees_its_place():
+    over: list[bool] = []
+
+    async def nothing() -> Any:
+        return {"type": "http.disconnect"}
+
+    async def event_stream() -> Any:
+        yield b"never taken"
+
+    stream = AnswerStream(event_stream(), on_over=lambda: over.append(True))
+    await stream({"type": "http", "asgi": {"spec_version": "2.3"}}, nothing, lambda message: asyncio.sleep(1))
+    assert over == [True]
 
 
 def test_the_first_token_comes_before_the_answer_is_finished():

@@ -34,7 +34,7 @@ from groundrule.inference.request import (
     unless_gone,
 )
 from groundrule.inference.schema import ChatCompletionBody, parse_body
-from groundrule.inference.stream import DONE, Chunks, Follower, event
+from groundrule.inference.stream import DONE, AnswerStream, Chunks, Follower, event
 from groundrule.models.sampling import Sample
 
 logger = logging.getLogger(__name__)
@@ -50,6 +50,11 @@ class _Asked:
     job: Job
     follower: Follower
     timed: Timed
+
+    def give_up(self) -> None:
+        """Free its places and count its client as gone; without effect once it is answered."""
+        self.job.cancel()
+        self.timed.over(CLIENT_LEFT)
 
 
 class Endpoint:
@@ -106,8 +111,8 @@ class Endpoint:
         timed = self.metrics.start()
         try:
             response = await self._answer(request, timed)
-        except RequestError as error:
-            response = await _refusal(request, error)
+        except Exception as error:
+            response = await _refusal(request, _failure(error))
         except asyncio.CancelledError:
             timed.over(CLIENT_LEFT)
             raise
@@ -121,13 +126,9 @@ class Endpoint:
         self._check_name(body.model)
         asked = await self._ask(body, key_and_slot(request, self.api_key)[1], timed)
         if body.stream:
-            return StreamingResponse(
-                self._stream(asked), media_type="text/event-stream", headers={"cache-control": "no-cache"}
-            )
+            return AnswerStream(self._stream(asked), on_over=asked.give_up)
         try:
             samples = await unless_gone(request, asyncio.wrap_future(asked.job.future))
-        except Exception as error:
-            raise _failure(error) from error
         finally:
             asked.job.cancel()  # Without effect once it is finished.
         if samples is None:
@@ -145,19 +146,14 @@ class Endpoint:
             seeds = self.engine.seeds_for(slot, body.n)
         else:
             seeds = [body.seed * 1_000_003 + choice for choice in range(body.n)]
-        follower = Follower(body.n)
-        follower.on_first = timed.first_token
+        follower = Follower(body.n, on_first=timed.first_token, wanted=body.stream)
         job = Job([prepared.sampling(seed) for seed in seeds], slot, on_progress=follower.heard)
-        try:
-            self.engine.submit(job)
-        except GroundRuleError as error:
-            raise _failure(error) from error
+        self.engine.submit(job)
         return _Asked(prepared, job, follower, timed)
 
     async def _stream(self, asked: _Asked) -> AsyncIterator[bytes]:
         body, prompt_ids = asked.prepared.body, asked.prepared.prompt_ids
         chunks = Chunks(body, prompt_ids, self.engine.model.tokenizer, lambda: asked.job.version)
-        status = CLIENT_LEFT
         ended: list[Sample] = []
         try:
             for chunk in chunks.first():
@@ -169,16 +165,12 @@ class Endpoint:
             asked.prepared.check_forms()
             if (total := chunks.total(ended)) is not None:
                 yield event(total)
-            status = 200
-            yield DONE
+            asked.timed.over(200)
         except Exception as error:
             failure = _failure(error)
-            status = failure.status
+            asked.timed.over(failure.status)
             yield event(failure.body())
-            yield DONE
-        finally:
-            asked.job.cancel()
-            asked.timed.over(status)
+        yield DONE
 
     def _check_access(self, request: Request) -> None:
         if self.api_key is None:

@@ -9,6 +9,9 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
+
 from groundrule.inference.engine import Job
 from groundrule.inference.reply import (
     SampledToken,
@@ -32,6 +35,20 @@ def event(data: Any) -> bytes:
     return b"data: " + json.dumps(data, ensure_ascii=False, allow_nan=False).encode() + b"\n\n"
 
 
+class AnswerStream(StreamingResponse):
+    """Server-sent events. `on_over` is called at their end in any case, also when the client never took the first."""
+
+    def __init__(self, events: AsyncIterator[bytes], *, on_over: Callable[[], None]) -> None:
+        super().__init__(events, media_type="text/event-stream", headers={"cache-control": "no-cache"})
+        self._on_over = on_over
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._on_over()
+
+
 @dataclass(frozen=True)
 class Progress:
     """What is new in one answer. `ended` is the finished sample, with the last of it."""
@@ -46,22 +63,23 @@ class Progress:
 class Follower:
     """Hears a job on the engine's thread and hands its progress to one event loop.
 
-    Give `heard` to the job, then read `progress` once its future is there.
+    Give `heard` to the job, then read `progress`, if it is `wanted` at all. `on_first` is called, on the engine's
+    thread, at the first token of any answer.
     """
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, *, on_first: Callable[[], None], wanted: bool) -> None:
         self._loop = asyncio.get_running_loop()
         self._queue: asyncio.Queue[Progress | None] = asyncio.Queue()
         self._seen = [0] * count
-        self.on_first: Callable[[], None] | None = None
-        """Called on the engine's thread at the first token of any answer."""
+        self._on_first: Callable[[], None] | None = on_first
+        self._wanted = wanted
 
     def heard(self, index: int, sample: Sample) -> None:
         """The job's `on_progress`. The sample goes on growing, so what is new is copied here."""
-        if self.on_first is not None:
-            self.on_first()
-            self.on_first = None
-        if not sample.done:  # The last of it comes with the future.
+        if self._on_first is not None:
+            self._on_first()
+            self._on_first = None
+        if self._wanted and not sample.done:  # The last of it comes with the future.
             self._put(self._new(index, sample))
 
     async def progress(self, job: Job) -> AsyncIterator[Progress]:
