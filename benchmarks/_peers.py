@@ -1,0 +1,76 @@
+"""Peers to measure against: environments of their own, and children that do one piece of work per line."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from groundrule._util.files import cache_folder
+
+HERE = Path(__file__).parent
+CONSTRAINTS = HERE.parent / "constraints.txt"
+
+PEERS: dict[str, list[str]] = {"trl-1.16.0": ["torch==2.13.0", "trl==1.16.0", "peft"]}
+"""Name and version -> what is installed for it. torch is pinned: an open range may bring gigabytes of CUDA."""
+
+
+def peer_python(name: str, folder: Path | None = None) -> Path:
+    """The interpreter of a peer's environment, which is made (in some minutes) when it is not there.
+
+    `TORCH_INDEX`, if set, is where torch is taken from, as in the Makefile.
+    """
+    folder = folder or cache_folder() / "peers" / name
+    python, done = folder / "bin" / "python", folder / "installed"
+    if not done.exists():
+        print(f"installing {name} into {folder}: some minutes", file=sys.stderr)
+        subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
+        pip = [str(python), "-m", "pip", "install", "--quiet", "--constraint", str(CONSTRAINTS)]
+        torch, *rest = PEERS[name]
+        index = os.environ.get("TORCH_INDEX")
+        subprocess.run([*pip, *(["--index-url", index] if index else []), torch], check=True)
+        subprocess.run([*pip, torch, *rest], check=True)
+        done.touch()
+    return python
+
+
+class Side:
+    """A child that prints one JSON line when it is ready and one for every line it reads."""
+
+    def __init__(self, command: Sequence[str | Path], environment: Mapping[str, str] | None = None) -> None:
+        self.command = [str(part) for part in command]
+        self.environment = {**os.environ, "PYTHONPATH": str(HERE), **(environment or {})}
+
+    def __enter__(self) -> Self:
+        self.child = subprocess.Popen(
+            self.command, env=self.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        self.ready = self._answer()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self.child.stdin
+        self.child.stdin.close()
+        self.child.wait(timeout=60)
+
+    def ask(self) -> dict[str, Any]:
+        """Have it work once."""
+        assert self.child.stdin
+        self.child.stdin.write("go\n")
+        self.child.stdin.flush()
+        return self._answer()
+
+    def _answer(self) -> dict[str, Any]:
+        assert self.child.stdout
+        line = self.child.stdout.readline()
+        if not line:
+            raise RuntimeError(f"{' '.join(self.command)} ended with exit code {self.child.wait()}")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
