@@ -19,7 +19,6 @@ from transformers import (
 from groundrule.errors import ModelError
 from groundrule.models.load import wrap
 from groundrule.models.logprobs import answer_logprobs, read_prompt
-from groundrule.models.prefix import Branches, extend, record
 from tiny import close, full_logprobs, tiny_model, tiny_network
 
 SMALL: dict[str, Any] = {
@@ -96,43 +95,6 @@ def test_gradients_are_those_of_plain_passes() -> None:
     wanted = dict(plain.named_parameters())
     differences = {n: close(p.grad, wanted[n].grad) for n, p in model.network.named_parameters()}
     assert max(differences.values()) < 1e-4
-
-
-def test_decoding_token_by_token_is_one_pass() -> None:
-    model = tiny_model()
-    rows = torch.tensor([[5, 6, 7, 8], [9, 10, 11, 12], [13, 14, 15, 16]])
-
-    with torch.inference_mode():
-        prefixes = [record(model.core, torch.tensor(prompt_of(n))) for n in (6, 17)]
-        whole = extend(model.core, rows, Branches(prefixes, [2, 1]))
-        branches = Branches(prefixes, [2, 1], capacity=4)
-        steps = [extend(model.core, rows[:, i : i + 1], branches) for i in range(4)]
-
-    assert close(torch.cat(steps, dim=1), whole) < 1e-5
-
-
-def test_rows_that_leave_do_not_disturb_those_that_stay() -> None:
-    model = tiny_model()
-    rows = torch.tensor([[5, 6, 7], [9, 10, 11], [13, 14, 15]])
-
-    with torch.inference_mode():
-        prefixes = [record(model.core, torch.tensor(prompt_of(n))) for n in (6, 17, 3)]
-        whole = extend(model.core, rows, Branches(prefixes, [1, 1, 1]))
-        branches = Branches(prefixes, [1, 1, 1], capacity=3)
-        extend(model.core, rows[:, :1], branches)
-        branches.keep([0, 2])
-        rest = extend(model.core, rows[[0, 2], 1:], branches)
-
-    assert close(rest, whole[[0, 2], 1:]) < 1e-5
-
-
-def test_a_full_decoding_buffer_is_an_error_and_not_a_wrong_answer() -> None:
-    model = tiny_model()
-    branches = Branches([record(model.core, torch.tensor([4, 5]))], [1], capacity=1)
-    extend(model.core, torch.tensor([[6]]), branches)
-
-    with pytest.raises(RuntimeError, match="2 tokens do not fit into a decoding buffer of 1"):
-        extend(model.core, torch.tensor([[7]]), branches)
 
 
 def test_an_empty_answer_is_refused() -> None:

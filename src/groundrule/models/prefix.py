@@ -13,7 +13,7 @@ Vaswani et al. 2017, section 3.2.1, split over two key blocks.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch.nn import functional
@@ -55,58 +55,27 @@ class Recording:
 
 
 class Branches:
-    """Continuations of prompts: `counts[i]` rows of the batch continue `prefixes[i]`.
+    """Continuations of prompts: `counts[i]` rows of the batch continue `prefixes[i]`, all in one pass."""
 
-    With `capacity` > 0 the rows' own keys and values are kept for step-by-step decoding; without
-    it, one forward pass holds all their tokens (training, judging).
-    """
-
-    def __init__(self, prefixes: list[Prefix], counts: list[int], *, capacity: int = 0) -> None:
+    def __init__(self, prefixes: list[Prefix], counts: list[int]) -> None:
         self.prefixes = prefixes
         self.counts = counts
-        self.capacity = capacity
-        self.length = 0
-        self._keys: list[torch.Tensor] = []
-        self._values: list[torch.Tensor] = []
 
     def positions(self, tokens: int) -> torch.Tensor:
-        """Position ids of the next `tokens` tokens of every row: (rows, tokens)."""
-        starts = [
-            p.length + self.length for p, n in zip(self.prefixes, self.counts, strict=True) for _ in range(n)
-        ]
+        """Position ids of the tokens of every row: (rows, tokens)."""
+        starts = [p.length for p, n in zip(self.prefixes, self.counts, strict=True) for _ in range(n)]
         device = self.prefixes[0].keys[0].device
         return torch.tensor(starts, device=device)[:, None] + torch.arange(tokens, device=device)
-
-    def advance(self, tokens: int) -> None:
-        """Count the tokens of a finished forward pass as past."""
-        self.length += tokens
-
-    def keep(self, rows: list[int]) -> None:
-        """Drop all rows but these (ascending): their places in the batch are free."""
-        owner = [i for i, n in enumerate(self.counts) for _ in range(n)]
-        counts = [0] * len(self.counts)
-        for row in rows:
-            counts[owner[row]] += 1
-        self.prefixes = [p for p, n in zip(self.prefixes, counts, strict=True) if n]
-        self.counts = [n for n in counts if n]
-        index = torch.tensor(rows, device=self._keys[0].device)
-        self._keys = [k.index_select(0, index) for k in self._keys]
-        self._values = [v.index_select(0, index) for v in self._values]
 
     def attend(
         self, layer: int, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float
     ) -> torch.Tensor:
-        past = self.length
-        if self.capacity:
-            k, v = self._store(layer, k, v)
         rows, heads, tokens, dim = q.shape
         kv_heads, repeat = k.shape[1], heads // k.shape[1]
         grouped = q.reshape(rows, kv_heads, repeat * tokens, dim)
-        own = (grouped @ k.transpose(2, 3)).view(rows, kv_heads, repeat, tokens, past + tokens)
-        if tokens > 1:
-            later = torch.ones(tokens, past + tokens, dtype=torch.bool, device=q.device).triu(past + 1)
-            own = own.masked_fill(later, float("-inf"))
-        own = own.reshape(rows, kv_heads, repeat * tokens, past + tokens)
+        own = (grouped @ k.transpose(2, 3)).view(rows, kv_heads, repeat, tokens, tokens)
+        later = torch.ones(tokens, tokens, dtype=torch.bool, device=q.device).triu(1)
+        own = own.masked_fill(later, float("-inf")).reshape(rows, kv_heads, repeat * tokens, tokens)
         outputs, start = [], 0
         for prefix, count in zip(self.prefixes, self.counts, strict=True):
             part = slice(start, start + count)
@@ -115,18 +84,6 @@ class Branches:
             )
             start += count
         return torch.cat(outputs).view(rows, heads, tokens, dim)
-
-    def _store(self, layer: int, k: torch.Tensor, v: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        if layer == len(self._keys):
-            shape = (k.shape[0], k.shape[1], self.capacity, k.shape[3])
-            self._keys.append(k.new_empty(shape))
-            self._values.append(v.new_empty(shape))
-        end = self.length + k.shape[2]
-        if end > self.capacity:
-            raise RuntimeError(f"{end} tokens do not fit into a decoding buffer of {self.capacity}")
-        self._keys[layer][:, :, self.length : end] = k
-        self._values[layer][:, :, self.length : end] = v
-        return self._keys[layer][:, :, :end], self._values[layer][:, :, :end]
 
 
 def _join(
@@ -155,6 +112,14 @@ def _causal(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float) -> 
     )
 
 
+class PrefixState(Protocol):
+    """What the tokens of a forward call attend to."""
+
+    def attend(
+        self, layer: int, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float
+    ) -> torch.Tensor: ...
+
+
 def prefix_attention(
     module: torch.nn.Module,
     query: torch.Tensor,
@@ -164,7 +129,7 @@ def prefix_attention(
     scaling: float | None = None,
     softcap: float | None = None,
     s_aux: torch.Tensor | None = None,
-    prefix_state: Recording | Branches | None = None,
+    prefix_state: PrefixState | None = None,
     **_: Any,
 ) -> tuple[torch.Tensor, None]:
     """The function that transformers calls in every layer; without a state it is plain causal attention."""
@@ -204,5 +169,4 @@ def extend(core: Any, tokens: torch.Tensor, branches: Branches) -> torch.Tensor:
         use_cache=False,
         prefix_state=branches,
     ).last_hidden_state
-    branches.advance(tokens.shape[1])
     return hidden

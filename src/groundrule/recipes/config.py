@@ -143,6 +143,13 @@ class TrainSection(Section):
     """Of the adapter; its alpha is twice this."""
     epochs: int = Field(default=1, ge=1)
     """Optimizer steps on the same groups."""
+    max_staleness: int = Field(default=0, ge=0)
+    """0: every step waits for its own answers. Above: answers go on while a step trains, and are trained on at most
+    so many steps after the policy that gave them; older ones are dropped."""
+    importance: Literal["none", "token", "sequence"] = "token"
+    """With `max_staleness`: how the loss is weighed for answers of an earlier policy, at most by `importance_cap`."""
+    importance_cap: float = Field(default=2.0, gt=0)
+    """Most that the weight of a token or an answer can be."""
     max_exceptions: float = Field(default=0.5, ge=0)
     """Failed rollouts that a step survives: a count, or a share below 1."""
     rollout_timeout_s: float | None = Field(default=600.0, gt=0)

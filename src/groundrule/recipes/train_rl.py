@@ -5,68 +5,35 @@ Everything else in this library is one of these steps, or serves one of them.
 
 from __future__ import annotations
 
-import logging
 import time
-from collections.abc import Callable, Iterable, Set
-from dataclasses import dataclass
-from itertools import takewhile
+from collections.abc import Iterable
 from pathlib import Path
 
 from groundrule.algorithms.policy_loss import PolicyLossConfig
 from groundrule.backends import backend_class
-from groundrule.backends.local import LocalBackend
 from groundrule.backends.model import TrainableModel
 from groundrule.data.group import TrajectoryGroup
-from groundrule.data.messages import system_prompt_of
 from groundrule.data.protocols import Rollout, Scorer
-from groundrule.data.records import write_groups
-from groundrule.data.runs import Run
 from groundrule.data.scenario import Scenario
-from groundrule.data.score import Score
-from groundrule.data.trajectory import Trajectory
-from groundrule.errors import ConfigError, GatherError, TrainingError
-from groundrule.llm.cost import Ledger, current_ledger, use_ledger
+from groundrule.errors import ConfigError
+from groundrule.llm.cost import Budget, Ledger, use_ledger
 from groundrule.models.lora import LoraSettings
 from groundrule.recipes.config import TrainingConfig
-from groundrule.recipes.evaluate import Evaluator, scenario_metadata, summary_line
+from groundrule.recipes.evaluate import Evaluator, summary_line
 from groundrule.recipes.judging import (
-    degraded_line,
     estimate,
-    judge_metrics,
     judge_of,
-    purchase_for_step,
     run_budget,
     step_budget,
     with_checklist,
 )
-from groundrule.rewards.apply import apply_scores
-from groundrule.rewards.economy import LEFT_OUT, CallCost
+from groundrule.recipes.off_policy import Source, source_of
+from groundrule.recipes.training import Report, Training
+from groundrule.rewards.economy import CallCost
 from groundrule.rewards.jury import Jury
-from groundrule.rewards.scoring import scores_or_reasons
 from groundrule.rollouts.answer import AnswerOnce
-from groundrule.rollouts.gather import gather_trajectory_groups
-from groundrule.rollouts.scenarios import draw, load_scenarios
+from groundrule.rollouts.scenarios import load_scenarios
 from groundrule.training.lora_trainer import TrainerSettings
-
-logger = logging.getLogger(__name__)
-
-Report = Callable[[str], None]
-
-
-@dataclass
-class Training:
-    """What one run is made of."""
-
-    config: TrainingConfig
-    backend: LocalBackend
-    model: TrainableModel
-    rollout: Rollout
-    scorer: Scorer
-    scenarios: list[Scenario]
-    evaluator: Evaluator | None
-    report: Report
-    expected: CallCost | None = None
-    """What a judge call is expected to take; None where judging is free."""
 
 
 async def train_rl(
@@ -83,7 +50,7 @@ async def train_rl(
     """
     training = await _prepare(config, rollout, scorer, report)
     try:
-        path = training.backend.run_of(training.model).costs_path
+        path = training.run.costs_path
         with use_ledger(Ledger.reopened(path, budget=run_budget(config.judge.budget))) as ledger:
             await _settle_checklist(training)
             training.expected = _announce_cost(training, ledger)
@@ -94,21 +61,27 @@ async def train_rl(
 
 
 async def _train(t: Training) -> None:
-    run = t.backend.run_of(t.model)
-    _align(t, (group for step in run.trajectory_steps() for group in run.groups(step)))
-    await _evaluate_if_due(t, run, run.step)  # A crash may have come between a step and its evaluation.
-    for step in range(run.next_step, t.config.train.steps + 1):
-        started = time.perf_counter()
-        scenarios = draw(t.scenarios, step, t.config.train.groups_per_step, t.config.run.seed)
-        groups, judged = await judged_groups(t, run, step, scenarios)
-        gathered = time.perf_counter() - started
-        result = await t.backend.train(
-            t.model, groups, metrics={"time/rollouts_and_judge_s": gathered, **judged}
-        )
-        _align(t, groups)
-        run.prune_checkpoints(keep_last=t.config.run.keep_checkpoints, best=run.best_step("reward/mean"))
-        t.report(_line(step, t.config.train.steps, result.metrics, time.perf_counter() - started))
-        await _evaluate_if_due(t, run, step)
+    _align(t, (group for step in t.run.trajectory_steps() for group in t.run.groups(step)))
+    await _evaluate_if_due(t, t.run.step)  # A crash may have come between a step and its evaluation.
+    source = source_of(t)
+    try:
+        for step in range(t.run.next_step, t.config.train.steps + 1):
+            await _train_step(t, source, step)
+    finally:
+        await source.close()
+
+
+async def _train_step(t: Training, source: Source, step: int) -> None:
+    started = time.perf_counter()
+    groups, judged = await source.groups_for(step)
+    gathered = time.perf_counter() - started
+    result = await t.backend.train(t.model, groups, metrics={"time/rollouts_and_judge_s": gathered, **judged})
+    _align(t, groups)
+    t.run.prune_checkpoints(keep_last=t.config.run.keep_checkpoints, best=t.run.best_step("reward/mean"))
+    t.report(_line(step, t.config.train.steps, result.metrics, time.perf_counter() - started))
+    if _evaluation_is_due(t, step):
+        await source.settle()
+        await _evaluate_if_due(t, step)
 
 
 def _align(t: Training, groups: Iterable[TrajectoryGroup]) -> None:
@@ -117,102 +90,19 @@ def _align(t: Training, groups: Iterable[TrajectoryGroup]) -> None:
         t.scorer = t.scorer.aligned_on(groups)
 
 
-async def _evaluate_if_due(t: Training, run: Run, step: int) -> None:
-    if t.evaluator is None or not _is_due(step, t.config) or run.evaluation_path(step).exists():
+async def _evaluate_if_due(t: Training, step: int) -> None:
+    if t.evaluator is None or not _evaluation_is_due(t, step):
         return
     t.report(f"evaluating {len(t.evaluator.scenarios)} held-out questions after step {step}")
     record = await t.evaluator.evaluate(t.model, step=step)
-    run.write_evaluation(step, "", record)
+    t.run.write_evaluation(step, "", record)
     t.report(summary_line(record))
 
 
-async def judged_groups(
-    t: Training, run: Run, step: int, scenarios: list[Scenario]
-) -> tuple[list[TrajectoryGroup], dict[str, float | None]]:
-    """The scored groups of one step, and what judging them showed and cost; within the step's budget."""
-    ledger = Ledger(budget=step_budget(t.config.judge.budget), parent=current_ledger())
-    with use_ledger(ledger):
-        bought = purchase_for_step(t.scorer, t.config, ledger, t.expected, step=step, groups=len(scenarios))
-        scorer, chosen = (bought.scorer, bought.groups) if bought else (t.scorer, range(len(scenarios)))
-        groups = await gather_or_note(t, run, scenarios, scorer, {scenarios[i].id for i in chosen})
-    degraded = bought.metrics(of=len(scenarios)) if bought else {}
-    if degraded:
-        t.report(f"step {step}: the judge's budget is short: {degraded_line(degraded)}")
-    return groups, {**judge_metrics(groups), **degraded, **_costs()}
-
-
-async def gather_or_note(
-    t: Training, run: Run, scenarios: list[Scenario], scorer: Scorer, judged: Set[str]
-) -> list[TrajectoryGroup]:
-    """The groups of one step. What stops the run is kept in its folder, for `groundrule doctor`."""
-    try:
-        return await gather(t, scenarios, scorer, judged)
-    except GatherError as error:
-        finished = [group.with_members(group, exceptions=[]) for group in error.groups]
-        write_groups(run.failed_path, [*finished, TrajectoryGroup(exceptions=error.exceptions)])
-        raise
-
-
-async def gather(
-    t: Training, scenarios: list[Scenario], scorer: Scorer, judged: Set[str]
-) -> list[TrajectoryGroup]:
-    """The groups of one step, in scenario order; those of the scenarios `judged` are scored once complete."""
-    size = t.config.train.group_size
-    policy = t.model.policy(version=await t.model.get_step())
-    faults: list[ConfigError | TrainingError] = []
-
-    async def judge(group: TrajectoryGroup) -> TrajectoryGroup | None:
-        try:
-            check_one_system_prompt(group)
-            if group.scenario_id not in judged:
-                return apply_scores(group, [Score.none(LEFT_OUT) for _ in group], name="ruler")
-            return apply_scores(group, await scores_or_reasons(scorer, group), name="ruler")
-        except (ConfigError, TrainingError) as error:  # Wrong for every group: to go on would teach nothing.
-            faults.append(error)
-            return None
-
-    with t.backend.lockstep(t.model, t.rollout, policy, len(scenarios) * size) as attempt:
-        groups = await gather_trajectory_groups(
-            (
-                TrajectoryGroup(
-                    [attempt(scenario) for _ in range(size)],
-                    scenario_id=scenario.id,
-                    metadata=scenario_metadata(scenario),
-                )
-                for scenario in scenarios
-            ),
-            pbar_desc=None,
-            after_each=judge,
-            max_exceptions=t.config.train.max_exceptions,
-            max_concurrency=None,
-            timeout_s=t.config.train.rollout_timeout_s,
-        )
-    if faults:
-        raise faults[0]
-    return groups
-
-
-def check_one_system_prompt(group: TrajectoryGroup) -> None:
-    """Members that were told different things cannot be compared by one rule."""
-    prompts = [_opening(member) for member in group]
-    differing = [i for i, prompt in enumerate(prompts) if prompt != prompts[0]]
-    if differing:
-        raise TrainingError(
-            f"scenario {group.scenario_id!r}: the system prompt of trajectory {differing[0]} "
-            f"({_start(prompts[differing[0]])}) is not that of trajectory 0 ({_start(prompts[0])}), so their scores "
-            f"cannot be compared ({len(differing)} of {len(prompts)} differ); the rollout must give all attempts at a "
-            "scenario the same system prompt"
-        )
-
-
-def _opening(member: Trajectory) -> str:
-    """The system prompt: the messages that open the conversation, not what a tool adds later."""
-    first = takewhile(lambda m: m.get("role") in ("system", "developer"), member.messages())
-    return system_prompt_of(first)
-
-
-def _start(text: str) -> str:
-    return repr(text if len(text) <= 60 else f"{text[:57]}...")
+def _evaluation_is_due(t: Training, step: int) -> bool:
+    every, config = t.config.run.evaluate_every, t.config
+    is_due = step in (0, config.train.steps) or bool(every and step % every == 0)
+    return t.evaluator is not None and is_due and not t.run.evaluation_path(step).exists()
 
 
 async def _prepare(
@@ -225,6 +115,7 @@ async def _prepare(
             f"{config.scenarios.source} has no scenario with split 'train', so nothing can be trained on"
         )
     _check_spec(config, scenarios)
+    _check_budget(config)
     judge = scorer or judge_of(config)
     make_backend = backend_class(config.policy.backend)
     backend = make_backend(device=config.policy.device, settings=_trainer(config), seed=config.run.seed)
@@ -260,7 +151,11 @@ def _trainer(config: TrainingConfig) -> TrainerSettings:
         learning_rate=config.train.learning_rate,
         advantage=config.train.advantage,
         tie_band=config.train.tie_band,
-        policy_loss=PolicyLossConfig(kl_coef=config.train.kl_coef),
+        policy_loss=PolicyLossConfig(
+            kl_coef=config.train.kl_coef,
+            importance=config.train.importance if config.train.max_staleness else "none",
+            importance_cap=config.train.importance_cap,
+        ),
         epochs=config.train.epochs,
         lora=LoraSettings(rank=config.train.lora_rank, alpha=2 * config.train.lora_rank),
     )
@@ -276,6 +171,15 @@ def _check_spec(config: TrainingConfig, scenarios: list[Scenario]) -> None:
         )
 
 
+def _check_budget(config: TrainingConfig) -> None:
+    """Judging that goes on beside a step belongs to no step."""
+    if config.train.max_staleness and step_budget(config.judge.budget) != Budget():
+        raise ConfigError(
+            "judge.budget limits a step, but with train.max_staleness > 0 answers are judged beside the steps; "
+            "limit the run instead (usd_per_run, tokens_per_run, calls_per_run), or set max_staleness = 0"
+        )
+
+
 async def _settle_checklist(t: Training) -> None:
     specs = {t.config.policy.system or scenario.system for scenario in t.scenarios}
     t.scorer = await with_checklist(t.scorer, specs, t.config.folder, t.report)
@@ -285,27 +189,12 @@ async def _settle_checklist(t: Training) -> None:
 
 def _announce_cost(t: Training, ledger: Ledger) -> CallCost | None:
     """Say what judging will take, before anything is spent."""
-    left = t.config.train.steps - t.backend.run_of(t.model).step
+    left = t.config.train.steps - t.run.step
     expected = estimate(t.config, t.scorer, t.scenarios, ledger, steps=left)
     if expected is None:
         return None
     t.report(f"judging the {left} steps to go: {expected}; {ledger}")
     return expected.each
-
-
-def _costs() -> dict[str, float | None]:
-    """What judging has cost in this run so far; None where a price is unknown."""
-    total = current_ledger().total()
-    return {
-        "judge/calls_total": total.calls,
-        "judge/tokens_total": total.tokens,
-        "judge/cost_usd_total": total.cost_usd,
-    }
-
-
-def _is_due(step: int, config: TrainingConfig) -> bool:
-    every = config.run.evaluate_every
-    return step in (0, config.train.steps) or bool(every and step % every == 0)
 
 
 def _line(step: int, steps: int, metrics: dict[str, float | None], seconds: float) -> str:
