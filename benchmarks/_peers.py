@@ -16,7 +16,8 @@ from groundrule._util.files import cache_folder
 HERE = Path(__file__).parent
 CONSTRAINTS = HERE.parent / "constraints.txt"
 
-PEERS: dict[str, list[str]] = {"trl-1.16.0": ["torch==2.13.0", "trl==1.16.0", "peft"]}
+TRL = "trl-1.16.0"
+PEERS: dict[str, list[str]] = {TRL: ["torch==2.13.0", "trl==1.16.0", "peft"]}
 """Name and version -> what is installed for it. torch is pinned: an open range may bring gigabytes of CUDA."""
 
 

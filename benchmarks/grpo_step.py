@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from _machine import publish, spread
-from _peers import HERE, Side, peer_python
+from _peers import HERE, TRL, Side, peer_python
 
 from groundrule.models import embedded
 from groundrule.models.lora import LoraSettings
@@ -34,7 +34,6 @@ SHAPES = [(512, 8, 64, False), (96, 8, 48, False)]
 """Prompt tokens, answers, completion tokens, gradient checkpointing. The first is the main line."""
 LEAN = (512, 8, 64, True)
 ADVANTAGES = [1.3, -0.4, 0.2, -1.1, 0.9, 0.6, -0.7, 0.4]
-TRL = "trl-1.16.0"
 
 
 def batch(prompt: int, answers: int, tokens: int, lean: bool, folder: Path) -> Path:

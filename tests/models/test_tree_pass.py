@@ -11,6 +11,7 @@ import transformers
 
 from groundrule.models.load import LanguageModel, wrap
 from groundrule.models.tree import Path, token_tree
+from groundrule.models.tree_forward import place
 from groundrule.models.tree_pass import add_gradients, all_logprobs
 from tiny import close, full_logprobs, tiny_model, tiny_network
 
@@ -145,5 +146,7 @@ def test_every_unique_token_passes_through_the_model_exactly_once(tokens_at_once
     add_gradients(model, tree, loss_of, tokens_at_once=tokens_at_once)
     hook.remove()
 
+    longest = max(len(p.node.ids) for p in place(tree.roots))
+    assert max(passed) <= max(tokens_at_once, longest)
     assert sum(passed) == tree.unique_tokens == 113
     assert tree.all_tokens == 202

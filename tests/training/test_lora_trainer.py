@@ -66,6 +66,24 @@ def two_turns() -> TrainingItem:
     return TrainingItem(sequence, -0.8)
 
 
+def late_branches() -> list[TrainingItem]:
+    """Two conversations whose first answer is the same, token for token, with logprobs and advantages of their own."""
+    begin = {"prompt_ids": (1, 40, 41, 42), "temperature": 0.7}
+    first = TokenSequence(
+        ids=(50, 51, 2, 60, 61, 70, 2),
+        sampled=(True, True, True, False, False, True, True),
+        logprobs=(-4.1, -5.2, -2.9, 0.0, 0.0, -3.0, -6.0),
+        **begin,
+    )
+    second = TokenSequence(
+        ids=(50, 51, 2, 60, 62, 71, 72, 2),
+        sampled=(True, True, True, False, False, True, True, True),
+        logprobs=(-3.9, -4.8, -3.2, 0.0, 0.0, -5.0, -4.0, -5.0),
+        **begin,
+    )
+    return [TrainingItem(first, 0.9), TrainingItem(second, -0.5)]
+
+
 def plain_gradient(made: LoraTrainer, items: list[TrainingItem]) -> dict[str, torch.Tensor]:
     """The gradient of the same loss, every sequence passed whole through eager attention."""
     twin = LoraTrainer(tiny_model(), made.settings)
@@ -106,7 +124,8 @@ def test_the_gradient_is_that_of_plain_passes_however_the_step_is_cut(
     tokens_at_once: int, policy_loss: dict[str, Any]
 ) -> None:
     made = trainer(tokens_at_once=tokens_at_once, policy_loss=PolicyLossConfig(**policy_loss))
-    items = [*plan_step(two_groups(made), made.settings, made.model).items, two_turns()]
+    items = plan_step(two_groups(made), made.settings, made.model).items
+    items += [two_turns(), *late_branches()]
     for parameter in made.parameters.values():  # Off the policy that sampled, so that ratios differ.
         parameter.data.mul_(1.3)
 

@@ -18,6 +18,9 @@ import torch
 SCORES_AT_ONCE = 2**24
 """Attention weights that exist together where no fused kernel is used."""
 
+_GROUPS_SINCE = (2, 13)
+"""The first torch whose fused CPU kernel is known here to read fewer key heads than query heads correctly."""
+
 
 @dataclass(frozen=True)
 class Block:
@@ -88,7 +91,7 @@ def block_forward(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool, scale: float
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Output (1, heads, queries, dim) and log-sum-exp (1, heads, queries) of one block."""
-    if q.device.type == "cpu":
+    if _is_fused(q, k):
         flash = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
         output, lse = flash(q, k, v, 0.0, causal, scale=scale)
         return output, lse
@@ -106,10 +109,17 @@ def block_backward(
     scale: float,
 ) -> Part:
     """Gradients of one block, from the output and log-sum-exp over all blocks."""
-    if q.device.type == "cpu":
+    if _is_fused(q, k):
         flash = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward
         return Part(*flash(gradient, q, k, v, output, lse, 0.0, causal, scale=scale))
     return plain_backward(gradient, q, k, v, output, lse, causal, scale)
+
+
+def _is_fused(q: torch.Tensor, k: torch.Tensor) -> bool:
+    if q.device.type != "cpu":
+        return False
+    version = tuple(int(part) for part in torch.__version__.split(".")[:2])
+    return q.shape[1] == k.shape[1] or version >= _GROUPS_SINCE
 
 
 def plain_forward(

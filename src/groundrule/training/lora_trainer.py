@@ -41,7 +41,8 @@ class TrainerSettings(BaseModel):
     weight_decay: float = 0.0
     betas: tuple[float, float] = (0.9, 0.99)
     tokens_at_once: int = Field(default=2048, ge=1)
-    """Unique tokens in one graph: bounds memory, does not change the gradient."""
+    """Unique tokens in one graph: bounds memory, does not change the gradient. Only branches are split apart: a
+    single sequence that is longer goes through whole."""
     gradient_checkpointing: bool = False
     """Compute each layer twice and keep one hidden state of it: a third more time, a fraction of the memory."""
     share_prefixes: bool = True
