@@ -10,7 +10,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from groundrule.inference.schema import ChatCompletionBody, ResponseFormat, Tool, ToolChoice
+from groundrule.inference.body_parts import ResponseFormat, Tool, ToolChoice
+from groundrule.inference.schema import ChatCompletionBody
 
 _SPACE = r" |\n {0,16}"
 """Between the pieces of JSON: one space, or one line break with its indentation. With any number of blanks allowed, a
