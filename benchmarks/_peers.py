@@ -30,7 +30,8 @@ def peer_python(name: str, folder: Path | None = None) -> Path:
     python, done = folder / "bin" / "python", folder / "installed"
     if not done.exists():
         print(f"installing {name} into {folder}: some minutes", file=sys.stderr)
-        subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
+        if not python.exists():
+            subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
         pip = [str(python), "-m", "pip", "install", "--quiet", "--constraint", str(CONSTRAINTS)]
         torch, *rest = PEERS[name]
         index = os.environ.get("TORCH_INDEX")

@@ -37,7 +37,7 @@ def made(batch: dict[str, Any]) -> GRPOTrainer:
         bf16=False,
         gradient_checkpointing=batch["gradient_checkpointing"],
         per_device_train_batch_size=answers,
-        num_generations=answers,
+        num_generations=batch.get("generations", answers),
         max_completion_length=len(batch["completions"][0]),
         learning_rate=batch["learning_rate"],
         adam_beta2=0.99,
