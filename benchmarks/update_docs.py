@@ -75,19 +75,97 @@ def bounds(record: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def grpo_step(record: dict[str, Any]) -> str:
+def speed(record: dict[str, Any]) -> str:
+    """Every comparison in one table; `record` is that of the GRPO update, the others are read beside it."""
+    measured = record["measured"]
     lines = [
-        "One GRPO update of SmolLM2-135M with LoRA against a plain full-sequence update on the same tokens "
-        f"(`python benchmarks/grpo_step.py --against plain`, CPU seconds, median of {record['runs']} runs, "
-        "least and most in brackets):",
+        f"{measured['cores']} cores ({measured['cpu']}), {measured['threads']} threads for each side, torch "
+        f"{measured['torch']}; the median of interleaved runs, least and most in brackets.",
         "",
-        "| prompt | answers | ours | plain | ratio |",
+        "| work | unit | ours | theirs | ratio |",
         "|---|---|---|---|---|",
     ]
+    for file, rows in (("grpo_step_trl", update_rows), ("generate", generate_rows), ("train_step", step_rows),
+                       ("gather_score", gather_rows), ("startup", startup_rows)):  # fmt: skip
+        path = RESULTS / f"{file}.json"
+        if path.exists():
+            lines += ["| " + " | ".join(row) + " |" for row in rows(json.loads(path.read_text()))]
+    return "\n".join(lines)
+
+
+def _range(numbers: dict[str, Any]) -> str:
+    return f"{numbers['median']} [{numbers['min']}, {numbers['max']}]"
+
+
+def update_rows(record: dict[str, Any]) -> list[list[str]]:
+    rows = []
     for case in record["cases"]:
-        ours, plain = (f"{case[s]['median']} [{case[s]['min']}, {case[s]['max']}]" for s in ("ours", "plain"))
+        kind = ", checkpointing" if case["gradient_checkpointing"] else ""
+        name = f"GRPO update, prompt {case['prompt']}, {case['answers']} x {case['tokens']}{kind}"
+        rows.append([name, "CPU s", _range(case["ours"]), _range(case["theirs"]), f"{case['ratio']}x"])
+        peaks = [f"{case[side]['peak_mb']:,}" for side in ("ours", "theirs")]
+        rows.append([f"{name}: peak memory", "MB", *peaks, f"{case['memory_ratio']}x"])
+    return rows
+
+
+def generate_rows(record: dict[str, Any]) -> list[list[str]]:
+    rows = []
+    for case in record["cases"]:
+        name = f"generate {case['groups']} x {case['answers']}, prompt {case['prompt']}, {case['tokens']} tokens"
+        rates = [f"{case[side]['tokens_per_s']}" for side in ("ours", "theirs")]
+        rows.append([name, "tokens/s", *rates, f"{case['ratio']}x"])
+        decoding = [_range(case[side]["decoding"]) for side in ("ours", "theirs")]
+        rows.append([f"{name}: decoding alone", "CPU s", *decoding, f"{case['decoding_ratio']}x"])
+    return rows
+
+
+def step_rows(record: dict[str, Any]) -> list[list[str]]:
+    [case] = record["cases"]
+    name = f"whole step, {case['groups']} x {case['answers']} answers of {case['tokens']} tokens"
+    return [
+        [name, "CPU s", _range(case["ours"]), _range(case["theirs"]), f"{case['ratio']}x"],
+        [name, "wall s", _range(case["ours"]["wall"]), _range(case["theirs"]["wall"]), f"{case['wall_ratio']}x"],
+    ]
+
+
+def gather_rows(record: dict[str, Any]) -> list[list[str]]:
+    return [
+        [
+            "10,000 trajectories through gather and RULER",
+            "CPU s",
+            str(record["ours"]),
+            str(record["theirs"]),
+            f"{record['ratio']}x",
+        ]
+    ]
+
+
+def startup_rows(record: dict[str, Any]) -> list[list[str]]:
+    return [
+        [case["name"], case["unit"], str(case["ours"]), str(case["theirs"]), f"{case['ratio']}x"]
+        for case in record["cases"]
+    ]
+
+
+def tree_update(record: dict[str, Any]) -> str:
+    lines = [
+        "| shared with the first member | unique tokens of all | CPU s | ms a unique token |",
+        "|---|---|---|---|",
+    ]
+    for case in record["cases"]:
+        tokens = f"{case['unique_tokens']:,} of {case['all_tokens']:,}"
+        lines.append(f"| {case['shared']} | {tokens} | {_range(case)} | {case['ms_per_unique_token']} |")
+    said = f"Largest deviation from the mean cost of a unique token: {record['per_token_spread']:.1%}."
+    return "\n".join([*lines, "", said])
+
+
+def growth(record: dict[str, Any]) -> str:
+    lines = []
+    for what in ("generate", "update"):
+        found = record[what]
         lines.append(
-            f"| {case['prompt']} | {case['answers']} x {case['tokens']} | {ours} | {plain} | {case['ratio']} |"
+            f"- {what}: {found['seconds_at_zero']} s + {found['seconds_per_1000_tokens']} s for 1,000 unique tokens "
+            f"(R2 {found['r2']})"
         )
     return "\n".join(lines)
 
@@ -171,7 +249,9 @@ def against_art(record: dict[str, Any]) -> str:
 
 TABLES: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
     "bounds": ("judge_bounds", bounds),
-    "grpo_step": ("grpo_step_plain", grpo_step),
+    "speed": ("grpo_step_trl", speed),
+    "tree_update": ("tree_update", tree_update),
+    "growth": ("growth", growth),
     "judge_signal": ("judge_signal", judge_signal),
     "injection": ("injection", injection),
     "against_art": ("against_art", against_art),

@@ -10,7 +10,8 @@ from typing import Any
 import httpx
 
 from groundrule.inference.app import Endpoint
-from groundrule.inference.engine import Engine, EngineCounts, Job
+from groundrule.inference.engine import Engine
+from groundrule.inference.jobs import EngineCounts, Job
 from groundrule.inference.server import LocalServer
 from groundrule.models.sampling import Sample
 from tiny import END, tiny_model

@@ -11,7 +11,8 @@ import pytest
 import torch
 
 from groundrule.errors import ModelError, QueueFullError
-from groundrule.inference.engine import Engine, Job
+from groundrule.inference.engine import Engine
+from groundrule.inference.jobs import Job
 from groundrule.models.decoder import Answering, Decoder
 from groundrule.models.lora import LoraSettings, adapter_parameters, add_adapter
 from groundrule.models.sampling import Sample, SamplingRequest

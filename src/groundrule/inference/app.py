@@ -20,8 +20,9 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from groundrule.errors import GroundRuleError, QueueFullError
-from groundrule.inference.engine import Engine, Job
+from groundrule.inference.engine import Engine
 from groundrule.inference.errors import RequestError
+from groundrule.inference.jobs import Job
 from groundrule.inference.metrics import CLIENT_LEFT, Metrics, Timed
 from groundrule.inference.prepare import Prepared, Preparer
 from groundrule.inference.reply import completion

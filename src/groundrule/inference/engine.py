@@ -9,65 +9,22 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, InvalidStateError
-from contextlib import contextmanager, suppress
+from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import torch
 
 from groundrule._util.seed import derive
 from groundrule.errors import ModelError, QueueFullError
+from groundrule.inference.jobs import EngineCounts, Entry, Job, by_slot
 from groundrule.inference.lockstep import Lockstep
 from groundrule.models.decoder import CACHE_BYTES, Answering, Decoder
 from groundrule.models.load import LanguageModel
-from groundrule.models.sampling import Sample, SamplingRequest
+from groundrule.models.sampling import Sample
 from groundrule.models.snapshot import snapshot
 
 _CLOSED = "the engine is closed; register the model with a backend again"
-
-
-@dataclass(eq=False)
-class Job:
-    """All answers wanted by one HTTP request."""
-
-    requests: list[SamplingRequest]
-    slot: int | None = None
-    future: Future[list[Sample]] = field(default_factory=Future)
-    on_progress: Callable[[int, Sample], None] | None = None
-    """Hears, on the engine's thread, which request got a token and its sample so far (`sample.done` at the last)."""
-    cancelled: bool = False
-    version: int = 0
-    """Of the policy that answers, set when it begins to."""
-    answers: list[Answering] = field(default_factory=list)
-    dropped: bool = False
-    """The engine has seen that it is given up."""
-
-    def cancel(self) -> None:
-        """Free this job's places at the next step; its future ends as cancelled."""
-        self.cancelled = True
-        self.future.cancel()
-
-    @property
-    def given_up(self) -> bool:
-        """Nobody wants the answer any more."""
-        return self.cancelled or self.future.cancelled()
-
-
-@dataclass
-class EngineCounts:
-    """What the engine has done so far."""
-
-    requests: int = 0
-    cancelled: int = 0
-    steps: int = 0
-    prompt_tokens: int = 0
-    cached_tokens: int = 0
-    """Prompt tokens that had been read before."""
-    sampled_tokens: int = 0
-
-
-Entry = tuple[Job, int]
-"""A job, and which of its requests."""
 
 
 @dataclass(eq=False)
@@ -220,7 +177,7 @@ class Engine:
             if self._lockstep.rounds == 0:
                 self._current.decoder.cache.clear()
             self._lockstep.rounds += 1
-            self._queue.extend(sorted(self._waiting, key=_by_slot))
+            self._queue.extend(sorted(self._waiting, key=by_slot))
             self._waiting.clear()
         return bool(self._queue)
 
@@ -270,8 +227,8 @@ class Engine:
         for job in dict.fromkeys(job for job, _ in entries):
             if job.given_up:
                 self._drop(job)
-            elif len(job.answers) == len(job.requests) and all(a.sample.done for a in job.answers):
-                _answer(job)
+            elif job.complete:
+                job.answer()
 
     def _fail(self, lane: _Lane, error: Exception) -> None:
         """Everything that this lane works on gets the error; it starts again with an empty batch."""
@@ -281,7 +238,7 @@ class Engine:
             lane.decoder = Decoder(lane.decoder.model, max_rows=self.max_rows, cache_bytes=self.cache_bytes)
             self._queue = deque(entry for entry in self._queue if entry[0] not in failed)
         for job in failed:
-            _refuse(job, error)
+            job.refuse(error)
 
     def _drop(self, job: Job) -> None:
         if not job.dropped:
@@ -296,19 +253,4 @@ class Engine:
             for lane in self._lanes:
                 lane.jobs.clear()
         for job in dict.fromkeys(job for job, _ in entries):
-            _refuse(job, ModelError(_CLOSED))
-
-
-def _by_slot(entry: Entry) -> int:
-    slot = entry[0].slot
-    return -1 if slot is None else slot
-
-
-def _answer(job: Job) -> None:
-    with suppress(InvalidStateError):  # Cancelled this very moment.
-        job.future.set_result([answering.sample for answering in job.answers])
-
-
-def _refuse(job: Job, error: Exception) -> None:
-    with suppress(InvalidStateError):
-        job.future.set_exception(error)
+            job.refuse(ModelError(_CLOSED))

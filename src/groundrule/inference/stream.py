@@ -12,7 +12,7 @@ from typing import Any
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from groundrule.inference.engine import Job
+from groundrule.inference.jobs import Job
 from groundrule.inference.reply import (
     SampledToken,
     envelope,

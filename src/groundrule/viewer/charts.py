@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from groundrule.viewer.markup import Html, tag
+from groundrule.viewer.markup import Attribute, Html, tag
 
 WIDTH, HEIGHT = 440, 210
 LEFT, RIGHT, TOP, BOTTOM = 38, 12, 10, 26
@@ -31,12 +31,18 @@ def line_chart(title: str, series: Sequence[Series], *, note: str = "", x_name: 
     drawn = [s for s in series if s.points]
     if not drawn:
         return None
-    frame = _Frame.around(drawn)
-    parts = [*_grid(frame, x_name), *(p for s in drawn for p in _series(s, frame))]
-    svg = tag("svg", parts, viewBox=f"0 0 {WIDTH} {HEIGHT}", role="img", aria_label=_spoken(title, drawn))
+    svg = drawing(title, drawn, x_name=x_name)
     names = [tag("span", s.name, class_=f"key {s.style}") for s in drawn] if len(drawn) > 1 else []
     caption = tag("figcaption", tag("strong", title), " ", note, tag("span", names, class_="keys"))
     return tag("figure", caption, svg, class_="chart")
+
+
+def drawing(title: str, series: Sequence[Series], *, x_name: str = "step", **attributes: Attribute) -> Html:
+    """The lines alone, as an SVG element; each series has points."""
+    frame = _Frame.around(series)
+    parts = [*_grid(frame, x_name), *(p for s in series for p in _series(s, frame))]
+    label = _spoken(title, series)
+    return tag("svg", parts, viewBox=f"0 0 {WIDTH} {HEIGHT}", role="img", aria_label=label, **attributes)
 
 
 def sparkline(values: Sequence[float]) -> Html:
