@@ -22,7 +22,7 @@ def serve(load: Callable[[], Callable[[], dict[str, float]]]) -> None:
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
     work = load()
-    answers.write(json.dumps({"loaded_mb": _resident_mb(), "peak_mb": _peak_mb()}) + "\n")
+    answers.write(json.dumps({"loaded_mb": resident_mb(), "peak_mb": _peak_mb()}) + "\n")
     for _ in sys.stdin:
         cpu, user, wall = time.process_time(), os.times().user, time.perf_counter()
         found: dict[str, Any] = dict(work())
@@ -40,7 +40,8 @@ def timed(name: str, work: Callable[[], object]) -> dict[str, float]:
     return {f"{name}_cpu_s": time.process_time() - cpu, f"{name}_wall_s": time.perf_counter() - wall}
 
 
-def _resident_mb() -> float:
+def resident_mb() -> float:
+    """What this process holds now."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 

@@ -17,8 +17,15 @@ HERE = Path(__file__).parent
 CONSTRAINTS = HERE.parent / "constraints.txt"
 
 TRL = "trl-1.16.0"
-PEERS: dict[str, list[str]] = {TRL: ["torch==2.13.0", "trl==1.16.0", "peft"]}
+ART = "openpipe-art-0.5.18"
+PEERS: dict[str, list[str]] = {
+    TRL: ["torch==2.13.0", "trl==1.16.0", "peft"],
+    ART: ["openpipe-art==0.5.18"],
+}
 """Name and version -> what is installed for it. torch is pinned: an open range may bring gigabytes of CUDA."""
+
+QUIET = {"LITELLM_LOCAL_MODEL_COST_MAP": "True"}
+"""For ART's side: litellm fetches a list of prices from the network when it is imported, unless told not to."""
 
 
 def peer_python(name: str, folder: Path | None = None) -> Path:
@@ -33,10 +40,10 @@ def peer_python(name: str, folder: Path | None = None) -> Path:
         if not python.exists():
             subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
         pip = [str(python), "-m", "pip", "install", "--quiet", "--constraint", str(CONSTRAINTS)]
-        torch, *rest = PEERS[name]
         index = os.environ.get("TORCH_INDEX")
-        subprocess.run([*pip, *(["--index-url", index] if index else []), torch], check=True)
-        subprocess.run([*pip, torch, *rest], check=True)
+        for torch in [wanted for wanted in PEERS[name] if wanted.startswith("torch==")]:
+            subprocess.run([*pip, *(["--index-url", index] if index else []), torch], check=True)
+        subprocess.run([*pip, *PEERS[name]], check=True)
         done.touch()
     return python
 
