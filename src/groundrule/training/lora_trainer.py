@@ -40,7 +40,7 @@ class TrainerSettings(BaseModel):
     max_grad_norm: float = 1.0
     weight_decay: float = 0.0
     betas: tuple[float, float] = (0.9, 0.99)
-    tokens_at_once: int = Field(default=2048, ge=1)
+    tokens_at_once: int = Field(default=1024, ge=1)
     """Unique tokens in one graph: bounds memory, does not change the gradient. Only branches are split apart: a
     single sequence that is longer goes through whole."""
     gradient_checkpointing: bool = False
