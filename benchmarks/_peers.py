@@ -80,6 +80,8 @@ class Side:
         assert self.child.stdout
         line = self.child.stdout.readline()
         if not line:
-            raise RuntimeError(f"{' '.join(self.command)} ended with exit code {self.child.wait()}")
+            code = self.child.wait()
+            killed = "; it was killed, most likely for want of memory" if code == -9 else ""
+            raise RuntimeError(f"{' '.join(self.command)} ended with exit code {code}{killed}")
         answer: dict[str, Any] = json.loads(line)
         return answer

@@ -7,7 +7,7 @@ Both sides update the same adapter (same shape, same initial weights) of the sam
 the same clipped token-mean loss, AdamW and clipping, and from then on each its own. They run in processes of their
 own with the same number of threads and take turns; the first update of each is not counted. Times are CPU seconds
 of the process. Peak memory is `ru_maxrss` after the first update of a process that has loaded a model and done
-nothing else; `above_loaded` is that less what the process held before it.
+nothing else; `above_loaded` is that less what the process held before it. TRL's side needs 16 GB.
 
 `trl` is TRL 1.16.0's GRPOTrainer in an environment of its own (`_trl_update.py` says what is timed). `plain` runs
 prompt + completion of every answer through the model in one batch, sends only completion positions through the
