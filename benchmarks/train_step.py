@@ -2,7 +2,7 @@
 
     python benchmarks/train_step.py [--quick] [--environment FOLDER]
 
-Generate, score by a reward that costs nothing, update: SmolLM2-135M with LoRA, 4 prompts with 8 answers of 48 tokens
+Generate, score by a reward that costs nothing, update: SmolLM2-135M with LoRA, 2 prompts with 8 answers of 48 tokens
 each, temperature 1, conversations of about 130 tokens with a system prompt and a passage. Ours goes over HTTP through
 the local endpoint and writes its checkpoint and record each step; TRL does neither. Both sides run in processes of
 their own with the same number of threads and take turns; the first step of each is not counted.
@@ -24,7 +24,7 @@ from groundrule.models import embedded
 from groundrule.models.lora import LoraSettings
 from groundrule.rollouts.scenarios import load_scenarios
 
-GROUPS, ANSWERS, TOKENS = 4, 8, 48
+GROUPS, ANSWERS, TOKENS = 2, 8, 48
 
 
 def batch(folder: Path) -> Path:

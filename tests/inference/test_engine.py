@@ -146,6 +146,14 @@ def test_a_request_from_outside_the_lockstep_is_answered_with_the_next_batch(
     assert batches == [[60, 50]]
 
 
+def test_an_answer_of_a_round_is_handed_over_before_the_longest_is_done(endless: Engine) -> None:
+    with endless.lockstep(2):
+        long = endless.submit(job(50, 0, tokens=400))
+        answers(endless.submit(job(51, 1)))
+
+        assert not long.done()
+
+
 def test_a_second_lockstep_on_the_same_model_is_refused(engine: Engine) -> None:
     with engine.lockstep(1), pytest.raises(ModelError, match="already running"), engine.lockstep(1):
         pass
