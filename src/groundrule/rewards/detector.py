@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from groundrule.data.messages import text_of
 from groundrule.rewards.attempt import Attempt, Turn
 from groundrule.rewards.neutral import hidden_spans
-from groundrule.rewards.pleas import PLEAS, PleaKind
+from groundrule.rewards.pleas import PleaKind, possible_pleas
 
 _LONGEST_SHOWN = 160
 _DEPTH = 2
@@ -109,7 +109,7 @@ def _search(text: str, depth: int) -> list[Finding]:
         return []
     found: list[Finding] = []
     for form in _forms(text):
-        for plea in PLEAS:
+        for plea in possible_pleas(form.text):
             for match in plea.matches(form.text):
                 said = " ".join(match[0].split())[:_LONGEST_SHOWN]
                 found.append(Finding(form.span(*match.span()), plea.kind, plea.why, said))

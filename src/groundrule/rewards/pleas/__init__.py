@@ -6,6 +6,8 @@ imperative *and* its object, or a form that only the judge's own prompt and repl
 Development and held-out texts with which the patterns were measured: `benchmarks/injection.py`.
 """
 
+from collections.abc import Sequence
+
 from groundrule.rewards.pleas.english import ENGLISH
 from groundrule.rewards.pleas.forms import FORMS
 from groundrule.rewards.pleas.languages import LANGUAGES
@@ -13,4 +15,17 @@ from groundrule.rewards.pleas.plea import Plea, PleaKind
 
 PLEAS = (*FORMS, *ENGLISH, *LANGUAGES)
 
-__all__ = ["PLEAS", "Plea", "PleaKind"]
+_STEMS = sorted({stem for plea in PLEAS for stem in plea.stems})
+
+
+def possible_pleas(text: str) -> Sequence[Plea]:
+    """The pleas that the text may have, judged by words that it must have for them."""
+    # Outside ASCII more letters are equal to each other, for a pattern, than their small forms show.
+    if not text.isascii():
+        return PLEAS
+    small = text.lower()
+    there = {stem for stem in _STEMS if stem in small}
+    return [plea for plea in PLEAS if not plea.stems or not plea.stems.isdisjoint(there)]
+
+
+__all__ = ["PLEAS", "Plea", "PleaKind", "possible_pleas"]

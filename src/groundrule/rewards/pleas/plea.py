@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
+
+from groundrule.rewards.pleas.stems import stems_of
 
 PleaKind = Literal["grader", "verdict", "boundary", "instructions"]
 """Speaks to the grader; claims a score or imitates a verdict; imitates boundaries; overrides instructions."""
@@ -20,6 +23,11 @@ class Plea:
     pattern: re.Pattern[str]
     is_order: bool = False
     """Counts only where an order can begin: first in a sentence, or after "please" and the like."""
+
+    @cached_property
+    def stems(self) -> frozenset[str]:
+        """Every match has one of these in it, in small or capital letters; empty: nothing is known."""
+        return stems_of(self.pattern)
 
     def matches(self, text: str) -> Iterator[re.Match[str]]:
         """Where the text has it."""
