@@ -115,15 +115,16 @@ class OpenAIClient:
         self, request: ChatRequest, params: Mapping[str, Any], url: str, key: str, seconds_left: float
     ) -> ChatReply:
         import openai
+        from openai.types.chat import ChatCompletion
 
         body = {name: value for name, value in params.items() if name != "extra_headers"}
         try:
-            completion = await self._client(url, key).chat.completions.create(
-                model=request.model,
-                messages=[_encodable(message) for message in request.messages],
-                extra_body=body,
-                extra_headers=params.get("extra_headers"),
-                timeout=seconds_left,
+            # Not `chat.completions.create`, which spends as long on walking through the messages as on sending them.
+            completion = await self._client(url, key).post(
+                "/chat/completions",
+                cast_to=ChatCompletion,
+                body={"model": request.model, "messages": [_encodable(m) for m in request.messages], **body},
+                options={"headers": params.get("extra_headers") or {}, "timeout": seconds_left},
             )
         except openai.APIConnectionError as error:  # Also timeouts of the connection.
             cause = error.__cause__ or error
