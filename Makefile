@@ -3,11 +3,13 @@
 #   make demo STEPS=8 SEED=0      train the embedded model, print before -> after, write a report
 #   make test                     format, lint, types, layers, tests
 #   make measure                  the slow measurements behind the figures in README.md
+#   make soak MINUTES=20          a server under full load of everything at once, watched until the end
 #
 # TORCH_INDEX: where to take torch from, if not from the default package index, for example a CPU-only index.
 
 PYTHON ?= python3
 STEPS ?= 8
+MINUTES ?= 20
 SEED ?= 0
 TORCH_INDEX ?=
 VENV := .venv
@@ -16,7 +18,7 @@ STAMP := $(VENV)/.ready
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 CALM := OMP_WAIT_POLICY=passive
 
-.PHONY: setup demo test check format measure clean
+.PHONY: setup demo test check format measure soak clean
 
 setup: $(STAMP)
 
@@ -46,6 +48,9 @@ measure: setup
 	$(CALM) $(BIN)/python benchmarks/grpo_step.py --against plain
 	$(CALM) $(BIN)/python benchmarks/demo_seeds.py --seeds 0 1 2
 	$(CALM) $(BIN)/python benchmarks/judge_bounds.py
+
+soak: setup
+	$(CALM) $(BIN)/python benchmarks/soak.py --minutes $(MINUTES)
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .import_linter_cache
