@@ -63,6 +63,8 @@ def made(batch: dict[str, Any]) -> GRPOTrainer:
     )
     set_peft_model_state_dict(trainer.model, load_file(batch["adapter"]))
     trainer.create_optimizer()
+    if batch["gradient_checkpointing"]:  # As `Trainer.train` does before its first step.
+        trainer.model.activation_checkpointing_enable()
     trainer.current_gradient_accumulation_steps = 1
     trainer._prepare_inputs = lambda inputs: inputs
     return trainer
