@@ -95,18 +95,20 @@ def main() -> None:
     )
     parser.add_argument("--environment", type=Path, help="TRL's environment, if not in the user's cache")
     parser.add_argument("--quick", action="store_true", help="the main line only, one counted run a side")
+    parser.add_argument("--runs", type=int, default=5, help="counted runs a side")
     options = parser.parse_args()
     python = peer_python(TRL, options.environment)
+    runs = 1 if options.quick else options.runs
     cases = []
     for shape in SHAPES[:1] if options.quick else SHAPES:
-        cases.append(measured(shape, python, 1 if options.quick else 5))
+        cases.append(measured(shape, python, runs))
         print(line(cases[-1]), file=sys.stderr)
     publish(
         "generate",
         {
             "against": TRL,
             "unit": "seconds a token, wall, prompts included, median",
-            "runs": 1 if options.quick else 5,
+            "runs": runs,
             "ours": round(1 / cases[0]["ours"]["tokens_per_s"], 5),
             "theirs": round(1 / cases[0]["theirs"]["tokens_per_s"], 5),
             "ratio": cases[0]["ratio"],

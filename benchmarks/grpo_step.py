@@ -116,12 +116,13 @@ def main() -> None:
     parser.add_argument("--against", choices=["trl", "plain"], default="trl")
     parser.add_argument("--environment", type=Path, help="TRL's environment, if not in the user's cache")
     parser.add_argument("--quick", action="store_true", help="one counted update a side instead of five")
+    parser.add_argument("--runs", type=int, default=5, help="counted runs a side")
     options = parser.parse_args()
     if options.against == "trl":
         command: list[str | Path] = [peer_python(TRL, options.environment), HERE / "_trl_update.py"]
     else:
         command = [sys.executable, HERE / "_plain_update.py"]
-    runs = 1 if options.quick else 5
+    runs = 1 if options.quick else options.runs
     cases = []
     for shape in SHAPES if options.quick or options.against == "plain" else [*SHAPES, LEAN]:
         cases.append(measured(shape, command, runs))

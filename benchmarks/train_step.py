@@ -82,8 +82,9 @@ def main() -> None:
     )
     parser.add_argument("--environment", type=Path, help="TRL's environment, if not in the user's cache")
     parser.add_argument("--quick", action="store_true", help="one counted step a side instead of five")
+    parser.add_argument("--runs", type=int, default=5, help="counted runs a side")
     options = parser.parse_args()
-    runs = 1 if options.quick else 5
+    runs = 1 if options.quick else options.runs
     case = measured(peer_python(TRL, options.environment), runs)
     publish(
         "train_step",

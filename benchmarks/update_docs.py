@@ -111,7 +111,9 @@ def update_rows(record: dict[str, Any]) -> list[list[str]]:
 def generate_rows(record: dict[str, Any]) -> list[list[str]]:
     rows = []
     for case in record["cases"]:
-        name = f"generate {case['groups']} x {case['answers']}, prompt {case['prompt']}, {case['tokens']} tokens"
+        name = (
+            f"generate {case['groups']} x {case['answers']}, prompt {case['prompt']}, {case['tokens']} tokens"
+        )
         rates = [f"{case[side]['tokens_per_s']}" for side in ("ours", "theirs")]
         rows.append([name, "tokens/s", *rates, f"{case['ratio']}x"])
         decoding = [_range(case[side]["decoding"]) for side in ("ours", "theirs")]
@@ -124,7 +126,13 @@ def step_rows(record: dict[str, Any]) -> list[list[str]]:
     name = f"whole step, {case['groups']} x {case['answers']} answers of {case['tokens']} tokens"
     return [
         [name, "CPU s", _range(case["ours"]), _range(case["theirs"]), f"{case['ratio']}x"],
-        [name, "wall s", _range(case["ours"]["wall"]), _range(case["theirs"]["wall"]), f"{case['wall_ratio']}x"],
+        [
+            name,
+            "wall s",
+            _range(case["ours"]["wall"]),
+            _range(case["theirs"]["wall"]),
+            f"{case['wall_ratio']}x",
+        ],
     ]
 
 

@@ -19,7 +19,6 @@ _NEUTRAL: dict[str, Any] = {
     "max_negative_advantage_importance_sampling_weight": None,
     "mask_prob_ratio": False,
     "kimi_k2_tau": None,
-    "truncated_importance_sampling": None,
     "num_trajectories_learning_rate_multiplier_power": 0.0,
     "plot_tensors": False,
 }
@@ -68,6 +67,8 @@ def trainer_settings(base: TrainerSettings, given: dict[str, Any]) -> TrainerSet
     }.items():
         if (value := given.pop(theirs, None)) is not None:
             loss[ours] = value
+    if (cap := given.pop("truncated_importance_sampling", None)) is not None:
+        loss["importance"], loss["importance_cap"] = "token", cap
     scaled = [given.pop(name, True) for name in ("scale_rewards", "normalize_advantages")]
     if not all(scaled):
         changes["advantage"] = "mean_only"
