@@ -182,6 +182,17 @@ async def test_the_bound_holds_over_all_groups() -> None:
     assert room.most == 2
 
 
+async def test_the_bound_holds_for_what_runs_after_each_group() -> None:
+    room = Room()
+
+    async def judged(scored: TrajectoryGroup) -> TrajectoryGroup:
+        await room.rollout(seconds=0.005)
+        return scored
+
+    await quiet([group(ok(n)) for n in range(6)], max_concurrency=2, after_each=judged)
+    assert room.most == 2
+
+
 async def test_a_bound_of_zero_is_refused() -> None:
     with pytest.raises(ConfigError, match="max_concurrency=0 would run nothing"):
         await quiet([], max_concurrency=0)

@@ -43,6 +43,8 @@ class Gathering:
         self._items = items
         self._after_each = after_each
         self._limit = bounded(max_concurrency)
+        # One of its own: what runs after a group, mostly a judge, must not take a rollout's place.
+        self._after_limit = bounded(max_concurrency)
         self._timeout_s = timeout_s
         self.tally = Tally(sum(_size(item) for item in items), max_exceptions, max_metrics=max_metrics)
         self._done: list[list[TrajectoryGroup] | None] = [None] * len(items)
@@ -112,7 +114,7 @@ class Gathering:
     async def _followed_up(self, index: int, group: TrajectoryGroup) -> list[TrajectoryGroup]:
         if self._after_each is None:
             return [group]
-        [result] = await settle([_call(self._after_each, group)])
+        [result] = await settle([_call(self._after_each, group)], limit=self._after_limit)
         if result is None:
             return []
         returned: list[Any] = result if isinstance(result, list) else [result]

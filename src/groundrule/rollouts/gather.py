@@ -54,7 +54,8 @@ async def gather_trajectory_groups(
       group, several groups, or None to drop it. Its failure counts as one exception and the group is not
       in the result; `GatherError.groups` still has it, with every member marked `unscored`.
     - A group without a single finished rollout is dropped with a warning.
-    - `max_concurrency`: rollouts at once, over all groups; None for no bound.
+    - `max_concurrency`: rollouts at once, over all groups, and as many `after_each` beside them; None for no
+      bound.
     - `timeout_s`: for one rollout, counted from its start.
     - `max_metrics`: how many of the trajectories' metrics the bar shows beside the reward.
       `pbar_total_completion_tokens` is accepted and has no effect.
