@@ -104,7 +104,11 @@ def evidence_keys(attempts: Sequence[Attempt]) -> list[str]:
 
 def turn_key(value: Any) -> str:
     """A canonical text; `==` on the values would take True for 1."""
-    return json.dumps(value, sort_keys=True, default=str)
+    return _canonical.encode(value)
+
+
+_canonical = json.JSONEncoder(sort_keys=True, default=str)
+"""Made once: `json.dumps` makes one for each value that is not written in its default way."""
 
 
 def shared_len(attempts: Sequence[Attempt]) -> int:
