@@ -78,6 +78,7 @@ class Soak:
         while len(held) < MOST_FILLING and (len(held) <= 8 or held[-1] > 1.01 * held[-9]):
             await self.client.chat(unread(self.model, len(held)))
             held.append(server.resident_mb())
+        print(f"{held[0]:.0f} MB, after {len(held) - 1} long prompts {held[-1]:.0f} MB", file=sys.stderr)
 
     async def _conversation(self) -> Any:
         said: list[dict[str, Any]] = []
@@ -278,12 +279,22 @@ async def at_rest(soak: Soak) -> dict[str, float]:
     return load
 
 
-def growth(samples: list[tuple[float, float]]) -> dict[str, float]:
-    """Memory just after the first quarter and at the end, each a median over an eighth of the time."""
+def growth(samples: list[tuple[float, float]]) -> dict[str, Any]:
+    """Memory just after the first quarter and at the end, each a median over an eighth of the time; and all eighths."""
     whole = samples[-1][0]
     warm = statistics.median(mb for at, mb in samples if whole / 4 <= at <= whole * 3 / 8)
     end = statistics.median(mb for at, mb in samples if at >= whole * 7 / 8)
-    return {"warm_mb": round(warm, 1), "end_mb": round(end, 1), "growth": round(end / warm - 1, 4)}
+    eighths = [
+        round(statistics.median(mb for at, mb in samples if whole * k / 8 <= at <= whole * (k + 1) / 8))
+        for k in range(8)
+    ]
+    return {
+        "warm_mb": round(warm, 1),
+        "end_mb": round(end, 1),
+        "growth": round(end / warm - 1, 4),
+        "by_eighth_mb": eighths,
+        "most_mb": round(max(mb for _, mb in samples)),
+    }
 
 
 async def soaked(soak: Soak, server: Running, minutes: float) -> dict[str, Any]:
