@@ -345,6 +345,7 @@ async def test_a_setting_that_cannot_be_honoured_is_named(
         ({"importance_sampling_level": "sequence"}, {"loss": "gspo"}),
         ({"epsilon": 0.1, "kl_penalty_coef": 0.05}, {"clip_low": 0.1, "kl_coef": 0.05}),
         ({"ppo": True, "verbose": True, "plot_tensors": False}, {"loss": "clipped"}),
+        ({"truncated_importance_sampling": 2.5}, {"importance": "token", "importance_cap": 2.5}),
     ],
 )
 async def test_art_s_settings_reach_the_loss(
