@@ -133,7 +133,9 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--quick", action="store_true", help="one run, and no shape above 700 unique tokens")
-    quick = parser.parse_args().quick
+    parser.add_argument("--runs", type=int, default=3, help="runs of each shape, of which the least counts")
+    options = parser.parse_args()
+    quick, runs = options.quick, 1 if options.quick else options.runs
     trainer = moved_trainer(TrainerSettings())
     frozen = replace(snapshot(trainer.model), eos_ids=frozenset())
     measured(trainer, frozen, (1, 2, 32), 1)  # What is done once is done.
@@ -142,7 +144,7 @@ def main() -> None:
         lines[name] = []
         for shape in shapes:
             if not quick or unique_tokens(shape) <= 700:
-                lines[name].append(measured(trainer, frozen, shape, 1 if quick else 3))
+                lines[name].append(measured(trainer, frozen, shape, runs))
                 print(f"{name}: {lines[name][-1]}", file=sys.stderr)
     cases = [case for each in lines.values() for case in each]
     if not quick:
@@ -151,7 +153,7 @@ def main() -> None:
         "growth",
         {
             "unit": "CPU seconds, least of the runs",
-            "runs": 1 if quick else 3,
+            "runs": runs,
             "tokens_an_answer": TOKENS,
             "update": fit(cases, "update_s"),
             "generate": fit(cases, "generate_s"),

@@ -71,10 +71,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument(
-        "--quick", action="store_true", help="one run of each instead of three after the first"
-    )
-    runs = 1 if parser.parse_args().quick else 4
+    parser.add_argument("--quick", action="store_true", help="one run of each, the first one")
+    parser.add_argument("--runs", type=int, default=3, help="counted runs of each")
+    options = parser.parse_args()
+    runs = 1 if options.quick else options.runs + 1
     trainer = LoraTrainer(load_model("smollm2-135m", device="cpu"))
     apart = trainer.settings.model_copy(update={"share_prefixes": False})
     work = {name: (group(level), trainer.settings) for name, level in LEVELS.items()}
