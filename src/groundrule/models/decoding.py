@@ -7,6 +7,7 @@ have read is kept once for all of them (see `shared_prompts.py`).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -80,18 +81,11 @@ class RunningBatch:
     def own(self, place: Place) -> KeyValues:
         """What a row computed of its own tokens: all but the last one, which nothing was drawn after."""
         row, stop = self.places.index(place), place.start + len(place.row.sample.token_ids) - 1
-        return KeyValues(
-            [k[row, :, place.start : stop].clone() for k in self._keys],
-            [v[row, :, place.start : stop].clone() for v in self._values],
-        )
+        return KeyValues([k[row] for k in self._keys], [v[row] for v in self._values]).cut(place.start, stop)
 
     def attend(
         self, layer: int, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float
     ) -> torch.Tensor:
-        if layer == len(self._keys):
-            shape = (k.shape[0], k.shape[1], self.column + ROOM, k.shape[3])
-            self._keys.append(k.new_zeros(shape))
-            self._values.append(v.new_zeros(shape))
         self._keys[layer][:, :, self.column] = k[:, :, 0]
         self._values[layer][:, :, self.column] = v[:, :, 0]
         keys, values = (t[layer][:, :, : self.column + 1] for t in (self._keys, self._values))
@@ -122,12 +116,20 @@ class RunningBatch:
         width = self.column - shift
         for place in self.places:
             place.start -= shift
-        for tensors in (self._keys, self._values):
-            for layer, tensor in enumerate(tensors):
-                made = tensor.new_zeros(len(sources), tensor.shape[1], width + ROOM, tensor.shape[3])
-                if width and sources:
-                    # A new row's columns are masked, so it may copy anything that is finite.
-                    index = torch.tensor([max(0, s) for s in sources], device=tensor.device)
-                    made[:, :, :width] = tensor[:, :, shift : self.column].index_select(0, index)
-                tensors[layer] = made
+        old = [*self._keys, *self._values]
+        made = _buffers(self.places[0].prompt, len(sources), width + ROOM) if sources else []
+        if width:
+            # A new row's columns are masked, so it may copy anything that is finite.
+            for new, before in zip(made, old, strict=True):
+                index = torch.tensor([max(0, s) for s in sources], device=new.device)
+                new[:, :, :width] = before[:, :, shift : self.column].index_select(0, index)
+        self._keys, self._values = made[: len(made) // 2], made[len(made) // 2 :]
         self.column = width
+
+
+def _buffers(like: KeyValues, rows: int, columns: int) -> list[torch.Tensor]:
+    """Zeros for every layer's keys and then values, (rows, kv_heads, columns, dim), in one piece of memory."""
+    shapes = [(rows, t.shape[0], columns, t.shape[2]) for t in (*like.keys, *like.values)]
+    memory = like.keys[0].new_zeros(sum(math.prod(shape) for shape in shapes))
+    pieces = torch.split(memory, [math.prod(shape) for shape in shapes])
+    return [piece.view(shape) for piece, shape in zip(pieces, shapes, strict=True)]

@@ -25,16 +25,23 @@ class KeyValues:
 
     def cut(self, start: int, stop: int) -> KeyValues:
         """A copy of the tokens from `start` up to `stop`, so that the rest can be freed."""
-        return KeyValues(
-            [k[:, start:stop].clone() for k in self.keys], [v[:, start:stop].clone() for v in self.values]
-        )
+        return _in_one_piece([self], slice(start, stop))
 
 
 def joined(parts: Sequence[KeyValues]) -> KeyValues:
     """Runs of tokens that follow each other, as one."""
-    if len(parts) == 1:
-        return parts[0]
-    return KeyValues(
-        [torch.cat(layer, dim=1) for layer in zip(*(p.keys for p in parts), strict=True)],
-        [torch.cat(layer, dim=1) for layer in zip(*(p.values for p in parts), strict=True)],
-    )
+    return parts[0] if len(parts) == 1 else _in_one_piece(parts, slice(None))
+
+
+def _in_one_piece(parts: Sequence[KeyValues], tokens: slice) -> KeyValues:
+    """A copy in a single piece of memory: dozens of small ones a run would leave holes when it is freed."""
+    count = len(parts[0].keys)
+    layers = zip(*([*p.keys, *p.values] for p in parts), strict=True)
+    runs = [[t[:, tokens] for t in layer] for layer in layers]
+    sizes = [sum(t.numel() for t in run) for run in runs]
+    memory = runs[0][0].new_empty(sum(sizes))
+    made = []
+    for run, piece in zip(runs, torch.split(memory, sizes), strict=True):
+        shape = (run[0].shape[0], sum(t.shape[1] for t in run), run[0].shape[2])
+        made.append(torch.cat(run, dim=1, out=piece.view(shape)))
+    return KeyValues(made[:count], made[count:])
