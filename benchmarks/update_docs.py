@@ -77,10 +77,20 @@ def bounds(record: dict[str, Any]) -> str:
 
 def speed(record: dict[str, Any]) -> str:
     """Every comparison in one table; `record` is that of the GRPO update, the others are read beside it."""
+    return _speed(record, lambda rows: rows)
+
+
+def speed_short(record: dict[str, Any]) -> str:
+    """The main line of each comparison."""
+    return _speed(record, lambda rows: rows[:1])
+
+
+def _speed(record: dict[str, Any], chosen: Callable[[list[list[str]]], list[list[str]]]) -> str:
     measured = record["measured"]
     lines = [
         f"{measured['cores']} cores ({measured['cpu']}), {measured['threads']} threads for each side, torch "
-        f"{measured['torch']}; the median of interleaved runs, least and most in brackets.",
+        f"{measured['torch']}; the median of interleaved runs, least and most in brackets. Theirs is TRL 1.16.0 where "
+        "nothing else is said.",
         "",
         "| work | unit | ours | theirs | ratio |",
         "|---|---|---|---|---|",
@@ -89,7 +99,7 @@ def speed(record: dict[str, Any]) -> str:
                        ("gather_score", gather_rows), ("startup", startup_rows)):  # fmt: skip
         path = RESULTS / f"{file}.json"
         if path.exists():
-            lines += ["| " + " | ".join(row) + " |" for row in rows(json.loads(path.read_text()))]
+            lines += ["| " + " | ".join(row) + " |" for row in chosen(rows(json.loads(path.read_text())))]
     return "\n".join(lines)
 
 
@@ -137,21 +147,27 @@ def step_rows(record: dict[str, Any]) -> list[list[str]]:
 
 
 def gather_rows(record: dict[str, Any]) -> list[list[str]]:
+    [case] = record["cases"]
+    name = f"{case['trajectories']:,} trajectories through gather and RULER, against ART"
+    peaks = [f"{case[side]['peak_mb']:,}" for side in ("ours", "theirs")]
     return [
-        [
-            "10,000 trajectories through gather and RULER",
-            "CPU s",
-            str(record["ours"]),
-            str(record["theirs"]),
-            f"{record['ratio']}x",
-        ]
+        [name, "CPU s", _range(case["ours"]), _range(case["theirs"]), f"{case['ratio']}x"],
+        [f"{name}: peak memory", "MB", *peaks, f"{record['memory_ratio']}x"],
     ]
 
 
 def startup_rows(record: dict[str, Any]) -> list[list[str]]:
+    names = {"import": "`import`", "--help": "`--help`", "training names": "import of what trains"}
     return [
-        [case["name"], case["unit"], str(case["ours"]), str(case["theirs"]), f"{case['ratio']}x"]
-        for case in record["cases"]
+        [
+            f"{names.get(name, name + ' of a server, from the start of the program')}, against {peer}",
+            "CPU s",
+            str(case["ours"]["median"]),
+            str(case[peer]["median"]),
+            f"{ratio}x",
+        ]
+        for name, case in record["cases"].items()
+        for peer, ratio in case["ratio"].items()
     ]
 
 
@@ -258,6 +274,7 @@ def against_art(record: dict[str, Any]) -> str:
 TABLES: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
     "bounds": ("judge_bounds", bounds),
     "speed": ("grpo_step_trl", speed),
+    "speed_short": ("grpo_step_trl", speed_short),
     "tree_update": ("tree_update", tree_update),
     "growth": ("growth", growth),
     "judge_signal": ("judge_signal", judge_signal),

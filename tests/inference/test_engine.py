@@ -200,6 +200,31 @@ def test_an_error_reaches_every_job_of_the_batch_and_the_engine_lives_on(engine:
     assert len(answers(engine.submit(job(50)))[0]) == 1
 
 
+def test_a_listener_that_fails_costs_its_own_job_alone(endless: Engine) -> None:
+    def fails(index: int, sample: Sample) -> None:
+        raise ZeroDivisionError
+
+    broken, whole = job(50, tokens=200, on_progress=fails), job(51)
+    endless.submit(broken)
+    answers(endless.submit(whole))
+
+    with pytest.raises(ZeroDivisionError):
+        broken.future.result(timeout=20)
+    assert endless.load() == (0, 0)
+
+
+def test_a_constraint_that_cannot_begin_costs_its_own_job_alone(engine: Engine) -> None:
+    def fails() -> Any:
+        raise ZeroDivisionError
+
+    broken = Job([SamplingRequest((1, 40, 50), max_tokens=4, constraint=fails)] * 2)
+    engine.submit(broken)
+    answers(engine.submit(job(51)))
+
+    with pytest.raises(ZeroDivisionError):
+        broken.future.result(timeout=20)
+
+
 def logprobs_of(engine: Engine) -> list[float]:
     request = SamplingRequest((1, 40, 50), max_tokens=6, temperature=0.0)
     [[sample]] = answers(engine.submit(Job([request])))

@@ -193,7 +193,11 @@ class Engine:
             if not job.answers:
                 job.version = lane.version
                 self.counts.requests += 1
-            answering = Answering(job.requests[index])
+            try:
+                answering = Answering(job.requests[index])
+            except Exception as error:  # A grammar that cannot begin, say: the others must not wait for it.
+                job.refuse(error)
+                continue
             job.answers.append(answering)
             lane.jobs[answering] = (job, index)
             lane.decoder.add(answering)
@@ -213,8 +217,7 @@ class Engine:
         self.counts.sampled_tokens += len(stepped)
         for answering in stepped:
             job, index = lane.jobs[answering]
-            if job.on_progress is not None and not job.given_up:
-                job.on_progress(index, answering.sample)
+            job.tell(index, answering.sample)
         self._hand_out(lane)
         if self.on_step is not None:
             self.on_step(lane.decoder.running)

@@ -37,6 +37,15 @@ class Job:
         """Whether all its answers are."""
         return len(self.answers) == len(self.requests) and all(a.sample.done for a in self.answers)
 
+    def tell(self, index: int, sample: Sample) -> None:
+        """Say that an answer has grown. A listener that fails costs its own job, not the engine."""
+        if self.on_progress is None or self.given_up:
+            return
+        try:
+            self.on_progress(index, sample)
+        except Exception as error:
+            self.refuse(error)
+
     def answer(self) -> None:
         """Hand the samples over."""
         with suppress(InvalidStateError):  # Cancelled this very moment.
@@ -50,7 +59,7 @@ class Job:
     @property
     def given_up(self) -> bool:
         """Nobody wants the answer any more."""
-        return self.cancelled or self.future.cancelled()
+        return self.cancelled or self.future.done()
 
 
 @dataclass

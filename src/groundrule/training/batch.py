@@ -71,13 +71,13 @@ def _items(
             "through model.openai_client() and keep the returned Choice objects in messages_and_choices, "
             "or set allow_training_without_logprobs=True"
         )
-    rebuilt = _written_sequences(trajectory, model)
+    rebuilt = written_sequences(trajectory, model)
     if not rebuilt:
         raise TrainingError(f"{place} has no assistant turn, so there is nothing to train on")
     return [TrainingItem(s, advantage, has_logprobs=False) for s in rebuilt]
 
 
-def _written_sequences(trajectory: Trajectory, model: LanguageModel) -> list[TokenSequence]:
+def written_sequences(trajectory: Trajectory, model: LanguageModel) -> list[TokenSequence]:
     """Assistant turns that were not sampled here, as the model's own template would have had them written."""
     return [
         sequence

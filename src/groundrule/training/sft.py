@@ -1,0 +1,133 @@
+"""Supervised fine-tuning of the adapter: what good answers look like, before reinforcement learning.
+
+The mask is exact: the tokens of assistant turns as the model's own template would have had them written, end marker
+included, and nothing else. Conversations that begin alike are computed once for what they share, without padding
+(`models.tree`), and only trained tokens reach the output layer.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator, Sequence
+
+import torch
+from pydantic import BaseModel, ConfigDict, Field
+
+from groundrule.algorithms.sequences import TokenSequence
+from groundrule.data.trajectory import Trajectory
+from groundrule.errors import TrainingError
+from groundrule.models.load import LanguageModel
+from groundrule.models.lora import LoraSettings, adapter_parameters, add_adapter
+from groundrule.models.tree import Path, token_tree
+from groundrule.models.tree_pass import add_gradients, all_logprobs
+from groundrule.training.batch import written_sequences
+
+
+class SftSettings(BaseModel):
+    """How examples become steps."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    learning_rate: float = Field(default=2e-4, gt=0)
+    """At the first step; it falls along a line to a tenth of this at the last."""
+    epochs: int = Field(default=1, ge=1)
+    """How often every example is seen, each time in another order."""
+    examples_per_step: int = Field(default=8, ge=1)
+    max_grad_norm: float = 1.0
+    weight_decay: float = 0.0
+    tokens_at_once: int = Field(default=1024, ge=1)
+    """Unique tokens in one graph: bounds memory, does not change the gradient."""
+    lora: LoraSettings = LoraSettings()
+    """Shape of the adapter, where the model has none yet."""
+
+
+class SftTrainer:
+    """Trains the adapter of a model on conversations that show how to answer."""
+
+    def __init__(self, model: LanguageModel, settings: SftSettings | None = None, *, seed: int = 0) -> None:
+        self.model = model
+        self.settings = settings or SftSettings()
+        self.seed = seed
+        if not hasattr(model.network, "peft_config"):
+            add_adapter(model, self.settings.lora, seed=seed)
+        self.parameters = adapter_parameters(model)
+        self.optimizer = torch.optim.AdamW(
+            self.parameters.values(),
+            lr=self.settings.learning_rate,
+            weight_decay=self.settings.weight_decay,
+            foreach=False,
+        )
+
+    def fit(self, examples: Sequence[Trajectory]) -> Iterator[dict[str, float]]:
+        """One dictionary of metrics a step: the mean loss of its tokens before the step, in nats.
+
+        Raises `TrainingError` for an example without an assistant turn.
+        """
+        sequences = [self._sequences(i, example) for i, example in enumerate(examples)]
+        batches = list(self._batches(len(sequences)))
+        for number, batch in enumerate(batches):
+            rate = self.settings.learning_rate * (1 - 0.9 * number / len(batches))
+            for group in self.optimizer.param_groups:
+                group["lr"] = rate
+            yield self._step([s for i in batch for s in sequences[i]], rate)
+
+    def loss(self, examples: Sequence[Trajectory]) -> float:
+        """Mean loss of the trained tokens of these examples, in nats, without training on them."""
+        sequences = [s for i, example in enumerate(examples) for s in self._sequences(i, example)]
+        with self.model.lock:
+            rows = all_logprobs(
+                self.model, token_tree(_paths(sequences)), tokens_at_once=self.settings.tokens_at_once
+            )
+        return -float(torch.cat(rows).mean())
+
+    def _step(self, sequences: Sequence[TokenSequence], rate: float) -> dict[str, float]:
+        tree, count = token_tree(_paths(sequences)), sum(s.trained for s in sequences)
+        total = 0.0
+
+        def loss_of(_: int, logprobs: torch.Tensor) -> torch.Tensor:
+            nonlocal total
+            loss = -logprobs.sum() / count
+            total += float(loss.detach())
+            return loss
+
+        with self.model.lock:
+            self.optimizer.zero_grad(set_to_none=True)
+            add_gradients(self.model, tree, loss_of, tokens_at_once=self.settings.tokens_at_once)
+            norm = torch.nn.utils.clip_grad_norm_(list(self.parameters.values()), self.settings.max_grad_norm)
+            if math.isfinite(norm.item()) and math.isfinite(total):
+                self.optimizer.step()
+            self.optimizer.zero_grad(set_to_none=True)
+        return {
+            "sft/loss": total,
+            "sft/grad_norm": norm.item(),
+            "sft/learning_rate": rate,
+            "sft/tokens": float(count),
+            "sft/unique_tokens": float(tree.unique_tokens),
+        }
+
+    def _batches(self, count: int) -> Iterator[list[int]]:
+        for epoch in range(self.settings.epochs):
+            order = list(range(count))
+            random.Random(f"{self.seed}/{epoch}").shuffle(order)
+            size = self.settings.examples_per_step
+            yield from (order[start : start + size] for start in range(0, count, size))
+
+    def _sequences(self, index: int, example: Trajectory) -> list[TokenSequence]:
+        found = written_sequences(example, self.model)
+        if not any(sequence.trained for sequence in found):
+            raise TrainingError(
+                f"example {index} has no assistant turn, so there is nothing to learn from it; "
+                "add the answer, or leave the example out"
+            )
+        return found
+
+
+def _paths(sequences: Sequence[TokenSequence]) -> list[Path]:
+    return [
+        Path(
+            s.prompt_ids + s.ids,
+            tuple(len(s.prompt_ids) + i for i, is_sampled in enumerate(s.sampled) if is_sampled),
+        )
+        for s in sequences
+    ]
