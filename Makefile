@@ -45,7 +45,8 @@ format: setup
 	$(BIN)/ruff check --fix .
 
 measure: setup
-	$(CALM) $(BIN)/python benchmarks/grpo_step.py --against plain
+	for script in grpo_step generate train_step gather_score tree_update startup growth; do \
+		OMP_NUM_THREADS=2 $(CALM) $(BIN)/python benchmarks/$$script.py || exit 1; done
 	$(CALM) $(BIN)/python benchmarks/demo_seeds.py --seeds 0 1 2
 	$(CALM) $(BIN)/python benchmarks/judge_bounds.py
 

@@ -81,8 +81,8 @@ def speed(record: dict[str, Any]) -> str:
 
 
 def speed_short(record: dict[str, Any]) -> str:
-    """The main line of each comparison."""
-    return _speed(record, lambda rows: rows[:1])
+    """The main line of each comparison; of the start, the import of what trains."""
+    return _speed(record, lambda rows: [r for r in rows if "trains" in r[0]] or rows[:1])
 
 
 def _speed(record: dict[str, Any], chosen: Callable[[list[list[str]]], list[list[str]]]) -> str:
