@@ -323,7 +323,6 @@ async def test_refused_groups_leave_the_step_and_the_weights(
     ("settings", "message"),
     [
         ({"advantage_balance": 0.5}, "advantage_balance is not supported by LocalBackend"),
-        ({"truncated_importance_sampling": 2.0}, "truncated_importance_sampling is not supported"),
         ({"loss_fn": "dro"}, "loss_fn is 'dro'; LocalBackend has 'ppo', 'cispo'"),
         ({"learning_rte": 1e-4}, "unknown setting 'learning_rte'; did you mean 'learning_rate'"),
         ({"learning_rate": -1.0}, r"train\(\) got learning_rate=-1\.0"),
