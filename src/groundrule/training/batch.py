@@ -14,6 +14,7 @@ from groundrule.data.group import TrajectoryGroup
 from groundrule.data.trajectory import Trajectory
 from groundrule.errors import TrainingError
 from groundrule.models.load import LanguageModel
+from groundrule.models.tree import Path
 
 if TYPE_CHECKING:
     from groundrule.training.lora_trainer import TrainerSettings
@@ -92,6 +93,13 @@ def written_sequences(trajectory: Trajectory, model: LanguageModel) -> list[Toke
             for turn in turns
         )
     ]
+
+
+def path_of(sequence: TokenSequence) -> Path:
+    """The sequence as a path of a token tree, its sampled tokens scored."""
+    start = len(sequence.prompt_ids)
+    places = tuple(start + i for i, is_sampled in enumerate(sequence.sampled) if is_sampled)
+    return Path(sequence.prompt_ids + sequence.ids, places, sequence.temperature)
 
 
 def _metrics(

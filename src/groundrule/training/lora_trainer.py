@@ -6,7 +6,6 @@ reach the output layer, and memory is bounded by `tokens_at_once` while the grad
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Sequence
 
@@ -19,9 +18,8 @@ from groundrule.data.group import TrajectoryGroup
 from groundrule.models.load import LanguageModel
 from groundrule.models.lora import LoraSettings, adapter_parameters, add_adapter
 from groundrule.training.batch import TrainingItem, plan_step
+from groundrule.training.optimizing import set_learning_rate, take_step
 from groundrule.training.step_gradient import StepGradient, Sums
-
-logger = logging.getLogger(__name__)
 
 
 class TrainerSettings(BaseModel):
@@ -91,30 +89,22 @@ class LoraTrainer:
         metrics = dict(plan.metrics)
         if not plan.items:
             return {**metrics, "train/updated": 0.0}
-        for parameter_group in self.optimizer.param_groups:
-            parameter_group["lr"] = self.settings.learning_rate
+        set_learning_rate(self.optimizer, self.settings.learning_rate)
         gradient = StepGradient(self.model, plan.items, self.settings)
         with self.model.lock:
             for _ in range(self.settings.epochs):
                 self.optimizer.zero_grad(set_to_none=True)
                 sums = gradient.accumulate()
-                norm = torch.nn.utils.clip_grad_norm_(
-                    list(self.parameters.values()), self.settings.max_grad_norm
+                norm, is_updated = take_step(
+                    self.optimizer, sums.loss, max_grad_norm=self.settings.max_grad_norm
                 )
-                # A bound on the ratio stops the gradient of a loss that is no number: both are looked at.
-                is_finite = math.isfinite(norm.item()) and math.isfinite(sums.loss)
-                if is_finite:
-                    self.optimizer.step()
-                else:
-                    logger.warning("loss or gradient is not finite; this step leaves the weights as they are")
-        self.optimizer.zero_grad(set_to_none=True)
-        if math.isfinite(norm.item()):
-            metrics["train/grad_norm"] = norm.item()
+        if math.isfinite(norm):
+            metrics["train/grad_norm"] = norm
         return {
             **metrics,
             **gradient.sizes,
             **sums.report(self.settings.policy_loss),
-            "train/updated": float(is_finite),
+            "train/updated": float(is_updated),
         }
 
     def accumulate(self, items: Sequence[TrainingItem]) -> Sums:

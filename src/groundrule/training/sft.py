@@ -7,7 +7,6 @@ included, and nothing else. Conversations that begin alike are computed once for
 
 from __future__ import annotations
 
-import math
 import random
 from collections.abc import Iterator, Sequence
 
@@ -19,9 +18,10 @@ from groundrule.data.trajectory import Trajectory
 from groundrule.errors import TrainingError
 from groundrule.models.load import LanguageModel
 from groundrule.models.lora import LoraSettings, adapter_parameters, add_adapter
-from groundrule.models.tree import Path, token_tree
+from groundrule.models.tree import token_tree
 from groundrule.models.tree_pass import add_gradients, all_logprobs
-from groundrule.training.batch import written_sequences
+from groundrule.training.batch import path_of, written_sequences
+from groundrule.training.optimizing import set_learning_rate, take_step
 
 
 class SftSettings(BaseModel):
@@ -68,8 +68,7 @@ class SftTrainer:
         batches = list(self._batches(len(sequences)))
         for number, batch in enumerate(batches):
             rate = self.settings.learning_rate * (1 - 0.9 * number / len(batches))
-            for group in self.optimizer.param_groups:
-                group["lr"] = rate
+            set_learning_rate(self.optimizer, rate)
             yield self._step([s for i in batch for s in sequences[i]], rate)
 
     def loss(self, examples: Sequence[Trajectory]) -> float:
@@ -77,12 +76,14 @@ class SftTrainer:
         sequences = [s for i, example in enumerate(examples) for s in self._sequences(i, example)]
         with self.model.lock:
             rows = all_logprobs(
-                self.model, token_tree(_paths(sequences)), tokens_at_once=self.settings.tokens_at_once
+                self.model,
+                token_tree([path_of(s) for s in sequences]),
+                tokens_at_once=self.settings.tokens_at_once,
             )
         return -float(torch.cat(rows).mean())
 
     def _step(self, sequences: Sequence[TokenSequence], rate: float) -> dict[str, float]:
-        tree, count = token_tree(_paths(sequences)), sum(s.trained for s in sequences)
+        tree, count = token_tree([path_of(s) for s in sequences]), sum(s.trained for s in sequences)
         total = 0.0
 
         def loss_of(_: int, logprobs: torch.Tensor) -> torch.Tensor:
@@ -94,13 +95,10 @@ class SftTrainer:
         with self.model.lock:
             self.optimizer.zero_grad(set_to_none=True)
             add_gradients(self.model, tree, loss_of, tokens_at_once=self.settings.tokens_at_once)
-            norm = torch.nn.utils.clip_grad_norm_(list(self.parameters.values()), self.settings.max_grad_norm)
-            if math.isfinite(norm.item()) and math.isfinite(total):
-                self.optimizer.step()
-            self.optimizer.zero_grad(set_to_none=True)
+            norm, _ = take_step(self.optimizer, total, max_grad_norm=self.settings.max_grad_norm)
         return {
             "sft/loss": total,
-            "sft/grad_norm": norm.item(),
+            "sft/grad_norm": norm,
             "sft/learning_rate": rate,
             "sft/tokens": float(count),
             "sft/unique_tokens": float(tree.unique_tokens),
@@ -121,13 +119,3 @@ class SftTrainer:
                 "add the answer, or leave the example out"
             )
         return found
-
-
-def _paths(sequences: Sequence[TokenSequence]) -> list[Path]:
-    return [
-        Path(
-            s.prompt_ids + s.ids,
-            tuple(len(s.prompt_ids) + i for i, is_sampled in enumerate(s.sampled) if is_sampled),
-        )
-        for s in sequences
-    ]

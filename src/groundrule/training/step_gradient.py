@@ -26,9 +26,9 @@ from groundrule.algorithms.policy_loss import (
 from groundrule.algorithms.sequences import TokenSequence
 from groundrule.models.load import LanguageModel
 from groundrule.models.recompute import checkpointed
-from groundrule.models.tree import Path, token_tree
+from groundrule.models.tree import token_tree
 from groundrule.models.tree_pass import add_gradients, all_logprobs
-from groundrule.training.batch import TrainingItem
+from groundrule.training.batch import TrainingItem, path_of
 
 if TYPE_CHECKING:
     from groundrule.training.lora_trainer import TrainerSettings
@@ -87,7 +87,7 @@ class StepGradient:
         self.items = items
         self.settings = settings
         self.config = settings.policy_loss
-        self.tree = token_tree([_path(i.sequence) for i in items], share=settings.share_prefixes)
+        self.tree = token_tree([path_of(i.sequence) for i in items], share=settings.share_prefixes)
         self.weights = token_weights([item.sequence.trained for item in items], self.config)
         self.reference: list[torch.Tensor] | None = None
         self.proximal: dict[int, torch.Tensor] = {}
@@ -130,12 +130,6 @@ class StepGradient:
         sums.capped += int((weights >= config.importance_cap).sum())
         sums.note(new.detach(), old, recorded, config)
         return loss
-
-
-def _path(sequence: TokenSequence) -> Path:
-    start = len(sequence.prompt_ids)
-    places = tuple(start + i for i, is_sampled in enumerate(sequence.sampled) if is_sampled)
-    return Path(sequence.prompt_ids + sequence.ids, places, sequence.temperature)
 
 
 def _recorded(sequence: TokenSequence, device: torch.device) -> torch.Tensor:
