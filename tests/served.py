@@ -65,7 +65,7 @@ class ScriptedEngine:
         for number, token in enumerate([*ids, END] if ends else ids):
             if number and self.pause is not None:
                 self.pause.wait(10)
-            if job.cancelled:
+            if job.future.cancelled():
                 return
             sample.token_ids.append(token)
             sample.logprobs.append(self.logprob)

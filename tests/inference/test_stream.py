@@ -228,7 +228,7 @@ def test_a_client_that_leaves_frees_its_place(stream):
                 client.post(
                     f"{url}/chat/completions", json=asking(stream=stream), headers=headers, timeout=0.5
                 )
-            until(lambda: bool(engine.jobs) and engine.jobs[0].cancelled, "cancelling")
+            until(lambda: bool(engine.jobs) and engine.jobs[0].future.cancelled(), "cancelling")
     finally:
         pause.set()
 

@@ -20,7 +20,6 @@ class Job:
     future: Future[list[Sample]] = field(default_factory=Future)
     on_progress: Callable[[int, Sample], None] | None = None
     """Hears, on the engine's thread, which request got a token and its sample so far (`sample.done` at the last)."""
-    cancelled: bool = False
     version: int = 0
     """Of the policy that answers, set when it begins to."""
     answers: list[Answering] = field(default_factory=list)
@@ -28,8 +27,7 @@ class Job:
     """The engine has seen that it is given up."""
 
     def cancel(self) -> None:
-        """Free this job's places at the next step; its future ends as cancelled."""
-        self.cancelled = True
+        """Free this job's places at the next step; without effect once it is answered."""
         self.future.cancel()
 
     @property
@@ -59,7 +57,7 @@ class Job:
     @property
     def given_up(self) -> bool:
         """Nobody wants the answer any more."""
-        return self.cancelled or self.future.done()
+        return self.future.done()
 
 
 @dataclass

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from groundrule.models.answer_text import AnswerText
 from groundrule.models.decoding import Place, RunningBatch
-from groundrule.models.key_values import KeyValues, joined
+from groundrule.models.key_values import KeyValues
 from groundrule.models.load import LanguageModel
 from groundrule.models.prefix_cache import PrefixCache
 from groundrule.models.reading import Reading
@@ -113,8 +113,8 @@ class Decoder:
 
     def _begin(self, reading: Reading, answers: list[Answering]) -> list[Answering]:
         """Draw the first token of every answer to a prompt that has been read."""
-        prompt = joined(reading.parts)
-        assert reading.hidden is not None
+        prompt = reading.prompt
+        assert prompt is not None and reading.hidden is not None
         logits = self.model.head(reading.hidden[None]).float().expand(len(answers), -1)
         draw(logits, [a.row for a in answers])
         for answering in answers:

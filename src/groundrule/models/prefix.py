@@ -1,10 +1,10 @@
 """Shared-prefix attention: a prompt is computed once, and any number of continuations attend to it.
 
 Transformers lets a model use a registered attention function. Ours reads one extra keyword that
-travels with the forward call: a `Recording` keeps the keys and values of a prompt, `Branches` are
-continuations that attend to such a prompt and to their own tokens. Nothing is repeated per
-continuation, gradients flow into the prompt, and the same function serves sampling, judging and
-training.
+travels with the forward call and says what its tokens attend to. Those of sampling and training stand
+beside what they serve (`reading.py`, `decoding.py`, `tree_forward.py`); here are the ones of judging: a
+`Recording` keeps the keys and values of a prompt, `Branches` are continuations that attend to such a
+prompt and to their own tokens, with nothing repeated per continuation.
 
 Attention weights are computed as one softmax over (prompt, own tokens): softmax(q k^T * scale) of
 Vaswani et al. 2017, section 3.2.1, split over two key blocks.

@@ -16,7 +16,8 @@ class Reading:
     def __init__(self, ids: tuple[int, ...], cache: PrefixCache) -> None:
         known = cache.match(ids)
         self.ids = ids
-        self.parts = known.parts
+        self.prompt = joined(known.parts) if known.parts else None
+        """Keys and values of what is read so far."""
         self.hidden = known.hidden
         """(width,): the final hidden state of the last token, from which the first one is drawn."""
         self.cached = known.tokens
@@ -31,19 +32,19 @@ class Reading:
     def advance(self, model: LanguageModel, most: int) -> int:
         """Compute at most so many tokens; returns how many it were."""
         piece = self.ids[self._at : self._at + most]
-        pass_ = _Pass(joined(self.parts) if self.parts else None)
+        past = self.prompt
+        pass_ = _Pass(past)
         place = torch.arange(self._at, self._at + len(piece), device=model.device)
         hidden = model.core(
             input_ids=torch.tensor([piece], device=model.device), position_ids=place[None],
             use_cache=False, prefix_state=pass_,
         ).last_hidden_state[0, -1]  # fmt: skip
-        self.parts = [*self.parts, KeyValues(pass_.keys, pass_.values)]
+        new = KeyValues(pass_.keys, pass_.values)
+        self.prompt = new if past is None else joined([past, new])
         self._at += len(piece)
         if self._at == len(self.ids):
             self.hidden = hidden
-            new = joined(self.parts)
-            self._cache.insert(self.ids, new, hidden)
-            self.parts = [new]
+            self._cache.insert(self.ids, self.prompt, hidden)
         return len(piece)
 
 
