@@ -85,3 +85,14 @@ class Side:
             raise RuntimeError(f"{' '.join(self.command)} ended with exit code {code}{killed}")
         answer: dict[str, Any] = json.loads(line)
         return answer
+
+
+def in_turn(ours: Side, theirs: Side, runs: int) -> dict[str, list[dict[str, Any]]]:
+    """Start ours, then theirs, and let them work alternately; every answer of each, the first ones included."""
+    found: dict[str, list[dict[str, Any]]] = {"ours": [], "theirs": []}
+    with ours, theirs:
+        for _ in range(runs):
+            for name, side in (("ours", ours), ("theirs", theirs)):
+                found[name].append(side.ask())
+                print(f"{name}: {found[name][-1]['cpu_s']:.2f} CPU s", file=sys.stderr)
+    return found

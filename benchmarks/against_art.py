@@ -1,6 +1,6 @@
 """The same groups and the same scripted replies through ART's RULER and through ours.
 
-    python benchmarks/against_art.py [--environment runs/benchmarks/art]
+    python benchmarks/against_art.py [--environment FOLDER]
 
 ART (openpipe-art 0.5.18, the last for Python 3.11) is installed into an environment of its own. For each
 case an outcome is `right` (the rewards that the judge meant, or none where its reply cannot be trusted), `wrong` (other
@@ -17,10 +17,12 @@ import math
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
 from _machine import publish
+from _peers import ART, HERE, PEERS, QUIET, peer_python
 from _ruler_cases import CASES, Case, judge, token_groups
 
 from groundrule.data import History, Trajectory, TrajectoryGroup
@@ -28,8 +30,7 @@ from groundrule.data.protocols import ChatRequest
 from groundrule.llm import ScriptedClient
 from groundrule.rewards import ruler_score_group
 
-HERE = Path(__file__).parent
-RELEASE = "openpipe-art==0.5.18"
+[RELEASE] = PEERS[ART]
 
 
 def prompt_text(request: ChatRequest) -> str:
@@ -80,27 +81,17 @@ def verdict(case: Case, found: dict[str, Any]) -> str:
     return "right" if same else "wrong"
 
 
-def art_python(environment: Path) -> Path:
-    """The interpreter of ART's environment, which is made when it is not there."""
-    python = environment / "bin" / "python"
-    if not python.exists():
-        subprocess.run([sys.executable, "-m", "venv", str(environment)], check=True)
-        subprocess.run([str(python), "-m", "pip", "install", "--quiet", RELEASE], check=True)
-    return python
-
-
-def their_side(environment: Path, prompts: dict[str, str]) -> dict[str, Any]:
-    python = art_python(environment)
-    kept = environment / "our_prompts.json"
-    kept.write_text(json.dumps(prompts), encoding="utf-8")
-    quiet = {**os.environ, "LITELLM_LOCAL_MODEL_COST_MAP": "True", "PYTHONPATH": str(HERE)}
-    result = subprocess.run(
-        [str(python), str(HERE / "_art_side.py"), str(kept)],
-        env=quiet,
-        check=True,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+def their_side(python: Path, prompts: dict[str, str]) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as folder:
+        kept = Path(folder) / "our_prompts.json"
+        kept.write_text(json.dumps(prompts), encoding="utf-8")
+        result = subprocess.run(
+            [str(python), str(HERE / "_art_side.py"), str(kept)],
+            env={**os.environ, **QUIET, "PYTHONPATH": str(HERE)},
+            check=True,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
     found: dict[str, Any] = json.loads(result.stdout.strip().splitlines()[-1])
     return found
 
@@ -113,10 +104,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--environment", type=Path, default=Path("runs/benchmarks/art"))
-    environment = parser.parse_args().environment
+    parser.add_argument("--environment", type=Path, help="ART's environment, if not in the user's cache")
+    python = peer_python(ART, parser.parse_args().environment)
     prompts = {name: asyncio.run(our_prompt(members)) for name, members in token_groups().items()}
-    theirs = their_side(environment, prompts)
+    theirs = their_side(python, prompts)
     table = []
     for case in CASES:
         our_outcome, their_outcome = asyncio.run(outcome(case)), theirs["outcomes"][case.name]

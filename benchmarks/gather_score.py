@@ -10,8 +10,8 @@ is not counted, and every run has groups that were never judged before; our repl
 writing is counted. Times are CPU seconds of the process.
 
 `growth`: the same in steps of 25 groups, each dropped by the program when its step is over. `resident_mb` is what
-the process holds after so many trajectories, `bytes_per_trajectory` the slope over the last three quarters. What is
-left of it on our side is SQLite's own cache of pages, which ends at 2 MB; with `cache=False` it is about 30 bytes.
+the process holds after so many trajectories, `bytes_per_trajectory` the slope over the last three quarters. Ours
+includes what SQLite keeps of the reply cache in memory, which ART does not have.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from _machine import publish, spread
-from _peers import ART, HERE, QUIET, Side, peer_python
+from _peers import ART, HERE, QUIET, Side, in_turn, peer_python
 
 GROUPS = 1_250
 QUICK_GROUPS = 125
@@ -46,25 +46,19 @@ def judge() -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def sides(python: Path, port: str, groups: int, *more: str) -> Iterator[dict[str, Side]]:
-    """Both programs, ready; neither has anything cached."""
+def sides(python: Path, port: str, groups: int, *more: str) -> Iterator[tuple[Side, Side]]:
+    """Both programs, ours first, to be started; neither has anything cached."""
     with tempfile.TemporaryDirectory() as folder:
         quiet = {**QUIET, "XDG_CACHE_HOME": folder}
         ours = Side([sys.executable, PROGRAM, "groundrule", port, str(groups), *more], quiet)
-        theirs = Side([python, PROGRAM, "art", port, str(groups), *more], quiet)
-        with ours, theirs:
-            yield {"ours": ours, "theirs": theirs}
+        yield ours, Side([python, PROGRAM, "art", port, str(groups), *more], quiet)
 
 
 def measured(python: Path, port: str, groups: int, runs: int) -> dict[str, Any]:
     """Both sides taking turns on whole gathers."""
-    found: dict[str, list[dict[str, Any]]] = {"ours": [], "theirs": []}
-    with sides(python, port, groups) as both:
-        for _ in range(runs + 1):
-            for name, side in both.items():
-                found[name].append(side.ask())
-                print(f"{name}: {found[name][-1]['cpu_s']:.2f} CPU s", file=sys.stderr)
-        loaded = {name: side.ready["loaded_mb"] for name, side in both.items()}
+    with sides(python, port, groups) as (ours, theirs):
+        found = in_turn(ours, theirs, runs + 1)
+    loaded = {"ours": ours.ready["loaded_mb"], "theirs": theirs.ready["loaded_mb"]}
     case: dict[str, Any] = {"trajectories": groups * SIZE, "groups": groups}
     for name, answers in found.items():
         cpu = spread([answer["cpu_s"] for answer in answers[1:]])
@@ -83,8 +77,9 @@ def measured(python: Path, port: str, groups: int, runs: int) -> dict[str, Any]:
 
 def growth(python: Path, port: str, groups: int) -> dict[str, Any]:
     """What each side still holds of groups that the program has dropped."""
-    with sides(python, port, groups, "--steps") as both:
-        return {name: growth_of(side.ask()["resident_mb"]) for name, side in both.items()}
+    with sides(python, port, groups, "--steps") as (ours, theirs):
+        found = in_turn(ours, theirs, 1)
+    return {name: growth_of(answers[0]["resident_mb"]) for name, answers in found.items()}
 
 
 def growth_of(points: list[tuple[int, float]]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from _machine import publish, spread
-from _peers import HERE, TRL, Side, peer_python
+from _peers import HERE, TRL, Side, in_turn, peer_python
 
 from groundrule.models import embedded
 from groundrule.models.lora import LoraSettings
@@ -38,12 +38,8 @@ def batch(shape: tuple[int, int, int, int], folder: Path) -> Path:
         "prompts": prompts,
         "answers": answers,
         "tokens": tokens,
-        # What `_trl_update.made` reads.
-        "completions": [[0] * tokens] * (groups * answers),
-        "generations": answers,
         "learning_rate": 1e-4,
         "lora": LoraSettings().model_dump(mode="json"),
-        "gradient_checkpointing": False,
     }
     path = folder / "batch.json"
     path.write_text(json.dumps(content))
@@ -52,16 +48,11 @@ def batch(shape: tuple[int, int, int, int], folder: Path) -> Path:
 
 def measured(shape: tuple[int, int, int, int], python: Path, runs: int) -> dict[str, Any]:
     """Both sides taking turns on one shape."""
-    found: dict[str, list[dict[str, Any]]] = {"ours": [], "theirs": []}
     with tempfile.TemporaryDirectory() as name:
         path = batch(shape, Path(name))
         # Ours first: it writes the adapter that both load.
-        with Side([sys.executable, HERE / "_our_generate.py", path]) as ours, Side(
-            [python, HERE / "_trl_generate.py", path]
-        ) as theirs:  # fmt: skip
-            for _ in range(runs + 1):
-                found["ours"].append(ours.ask())
-                found["theirs"].append(theirs.ask())
+        ours = Side([sys.executable, HERE / "_our_generate.py", path])
+        found = in_turn(ours, Side([python, HERE / "_trl_generate.py", path]), runs + 1)
     groups, answers, length, tokens = shape
     case: dict[str, Any] = {"groups": groups, "answers": answers, "prompt": length, "tokens": tokens}
     for side, answered in found.items():

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from _machine import publish, spread
-from _peers import HERE, TRL, Side, peer_python
+from _peers import HERE, TRL, Side, in_turn, peer_python
 
 from groundrule.models import embedded
 from groundrule.models.lora import LoraSettings
@@ -60,15 +60,10 @@ def measured(shape: tuple[int, int, int, bool], their_command: list[str | Path],
     prompt, answers, tokens, lean = shape
     with tempfile.TemporaryDirectory() as name:
         path = batch(*shape, Path(name))
-        answers_of: dict[str, list[dict[str, Any]]] = {"ours": [], "theirs": []}
         # Ours first: it writes the adapter that both start from.
-        with Side([sys.executable, HERE / "_our_update.py", path]) as ours, Side(
-            [*their_command, path]
-        ) as theirs:  # fmt: skip
-            for _ in range(runs + 1):
-                answers_of["ours"].append(ours.ask())
-                answers_of["theirs"].append(theirs.ask())
-            ready = {"ours": ours.ready, "theirs": theirs.ready}
+        ours, theirs = Side([sys.executable, HERE / "_our_update.py", path]), Side([*their_command, path])
+        answers_of = in_turn(ours, theirs, runs + 1)
+    ready = {"ours": ours.ready, "theirs": theirs.ready}
     case: dict[str, Any] = {"prompt": prompt, "answers": answers, "tokens": tokens}
     case["gradient_checkpointing"] = lean
     for side, found in answers_of.items():

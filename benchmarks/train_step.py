@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from _machine import publish, spread
-from _peers import HERE, TRL, Side, peer_python
+from _peers import HERE, TRL, Side, in_turn, peer_python
 
 from groundrule.models import embedded
 from groundrule.models.lora import LoraSettings
@@ -53,15 +53,10 @@ def batch(folder: Path) -> Path:
 
 def measured(python: Path, runs: int) -> dict[str, Any]:
     """Both sides taking turns."""
-    found: dict[str, list[dict[str, Any]]] = {"ours": [], "theirs": []}
     with tempfile.TemporaryDirectory() as name:
         path = batch(Path(name))
-        with Side([sys.executable, HERE / "_our_step.py", path]) as ours, Side(
-            [python, HERE / "_trl_step.py", path]
-        ) as theirs:  # fmt: skip
-            for _ in range(runs + 1):
-                found["ours"].append(ours.ask())
-                found["theirs"].append(theirs.ask())
+        ours = Side([sys.executable, HERE / "_our_step.py", path])
+        found = in_turn(ours, Side([python, HERE / "_trl_step.py", path]), runs + 1)
     case: dict[str, Any] = {"groups": GROUPS, "answers": ANSWERS, "tokens": TOKENS}
     for side, answers in found.items():
         counted = answers[1:]
