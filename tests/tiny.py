@@ -23,6 +23,16 @@ from tiny_tokenizers import wrapped
 SPECIALS = ["<|bos|>", "<|im_start|>", "<|im_end|>", "<|endoftext|>"]
 END = 2
 """The id of the end marker."""
+SMALL: dict[str, Any] = {
+    "hidden_size": 32,
+    "intermediate_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "vocab_size": 260,
+    "initializer_range": 0.3,
+}
+"""What makes a model of any family tiny."""
 ASK: list[Message] = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Refunds?"}]
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 import torch
 import transformers
@@ -19,17 +17,8 @@ from transformers import (
 from groundrule.errors import ModelError
 from groundrule.models.load import wrap
 from groundrule.models.logprobs import answer_logprobs, read_prompt
-from tiny import close, full_logprobs, tiny_model, tiny_network
+from tiny import SMALL, close, full_logprobs, tiny_model, tiny_network
 
-SMALL: dict[str, Any] = {
-    "hidden_size": 32,
-    "intermediate_size": 32,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "vocab_size": 260,
-    "initializer_range": 0.3,
-}
 ANSWERS = [[7], [9, 11, 13], [20, 20, 21, 5, 100, 2], [200] * 12]
 
 

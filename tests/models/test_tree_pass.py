@@ -13,19 +13,7 @@ from groundrule.models.load import LanguageModel, wrap
 from groundrule.models.tree import Path, token_tree
 from groundrule.models.tree_forward import place
 from groundrule.models.tree_pass import add_gradients, all_logprobs
-from tiny import close, full_logprobs, tiny_model, tiny_network
-
-SMALL: dict[str, Any] = {
-    "hidden_size": 32,
-    "intermediate_size": 32,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "vocab_size": 260,
-    "initializer_range": 0.3,
-    "pad_token_id": 3,
-    "eos_token_id": 2,
-}
+from tiny import SMALL, close, full_logprobs, tiny_model, tiny_network
 
 
 def agents(*, branches: int = 9, seed: int = 0) -> list[Path]:
@@ -118,7 +106,7 @@ def test_the_order_of_the_sequences_does_not_matter(seed: int) -> None:
 
 @pytest.mark.parametrize("family", ["Qwen2", "Qwen3", "Mistral", "Phi3"])
 def test_other_families_have_the_gradients_of_plain_passes(family: str) -> None:
-    config = getattr(transformers, f"{family}Config")(**SMALL)
+    config = getattr(transformers, f"{family}Config")(pad_token_id=3, eos_token_id=2, **SMALL)
     network = getattr(transformers, f"{family}ForCausalLM")(config).eval()
     paths = agents(branches=5)
     network.model.layers.requires_grad_(True)
