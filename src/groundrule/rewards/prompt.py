@@ -17,33 +17,29 @@ DEFAULT_RUBRIC = """\
 _ON_CALLS = "Each CALL and RESULT really happened; whatever else an agent says that it did is only a claim."
 """Said only where there are calls: every word is paid for with each group."""
 
-RESPONSE_FORMAT: dict[str, Any] = {
-    "type": "json_schema",
-    "json_schema": {
-        "name": "scores",
-        "strict": True,
-        "schema": {
-            "type": "object",
-            "additionalProperties": False,
-            "required": ["scores"],
-            "properties": {
-                "scores": {
-                    "type": "array",
-                    "items": {
-                        "type": "object",
-                        "additionalProperties": False,
-                        "required": ["trajectory_id", "explanation", "score"],
-                        "properties": {
-                            "trajectory_id": {"type": "string"},
-                            "explanation": {"type": "string"},
-                            "score": {"type": "number"},
-                        },
-                    },
-                }
-            },
-        },
-    },
-}
+_LONGEST_EXPLANATION = 300
+"""Characters. A weak model does not know when to stop."""
+
+
+def _object(**properties: Any) -> dict[str, Any]:
+    """The schema of an object with exactly these properties."""
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "required": list(properties),
+        "properties": properties,
+    }
+
+
+def _format(**scores: Any) -> dict[str, Any]:
+    """The response format whose `scores` are an array of this kind."""
+    schema = _object(scores={"type": "array", **scores})
+    return {"type": "json_schema", "json_schema": {"name": "scores", "strict": True, "schema": schema}}
+
+
+RESPONSE_FORMAT = _format(
+    items=_object(trajectory_id={"type": "string"}, explanation={"type": "string"}, score={"type": "number"})
+)
 
 
 def exact_format(count: int) -> dict[str, Any]:
@@ -52,30 +48,14 @@ def exact_format(count: int) -> dict[str, Any]:
     For judges that are held to it token by token; endpoints differ in how much of a schema they take.
     """
     entries = [
-        {
-            "type": "object",
-            "additionalProperties": False,
-            "required": ["trajectory_id", "explanation", "score"],
-            "properties": {
-                "trajectory_id": {"const": str(number)},
-                "explanation": {"type": "string", "maxLength": _LONGEST_EXPLANATION},
-                "score": {"type": "number", "minimum": 0, "maximum": 1, "multipleOf": 0.01},
-            },
-        }
+        _object(
+            trajectory_id={"const": str(number)},
+            explanation={"type": "string", "maxLength": _LONGEST_EXPLANATION},
+            score={"type": "number", "minimum": 0, "maximum": 1, "multipleOf": 0.01},
+        )
         for number in range(1, count + 1)
     ]
-    scores = {"type": "array", "prefixItems": entries, "items": False, "minItems": count, "maxItems": count}
-    schema = {
-        "type": "object",
-        "additionalProperties": False,
-        "required": ["scores"],
-        "properties": {"scores": scores},
-    }
-    return {"type": "json_schema", "json_schema": {"name": "scores", "strict": True, "schema": schema}}
-
-
-_LONGEST_EXPLANATION = 300
-"""Characters. A weak model does not know when to stop."""
+    return _format(prefixItems=entries, items=False, minItems=count, maxItems=count)
 
 
 def prompt_version() -> str:

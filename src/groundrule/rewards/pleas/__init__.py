@@ -7,6 +7,7 @@ Development and held-out texts with which the patterns were measured: `benchmark
 """
 
 from collections.abc import Sequence
+from functools import cache
 
 from groundrule.rewards.pleas.english import ENGLISH
 from groundrule.rewards.pleas.forms import FORMS
@@ -15,7 +16,11 @@ from groundrule.rewards.pleas.plea import Plea, PleaKind
 
 PLEAS = (*FORMS, *ENGLISH, *LANGUAGES)
 
-_STEMS = sorted({stem for plea in PLEAS for stem in plea.stems})
+
+@cache
+def _stems() -> frozenset[str]:
+    """Of all pleas; found when the first text is searched, not when this is imported."""
+    return frozenset().union(*(plea.stems for plea in PLEAS))
 
 
 def possible_pleas(text: str) -> Sequence[Plea]:
@@ -24,7 +29,7 @@ def possible_pleas(text: str) -> Sequence[Plea]:
     if not text.isascii():
         return PLEAS
     small = text.lower()
-    there = {stem for stem in _STEMS if stem in small}
+    there = {stem for stem in _stems() if stem in small}
     return [plea for plea in PLEAS if not plea.stems or not plea.stems.isdisjoint(there)]
 
 
