@@ -62,9 +62,10 @@ async def train_rl(
 
 async def _train(t: Training) -> None:
     _align(t, (group for step in t.run.trajectory_steps() for group in t.run.groups(step)))
-    await _evaluate_if_due(t, t.run.step)  # A crash may have come between a step and its evaluation.
     source = source_of(t)
     try:
+        # A crash may have come between a step and its evaluation.
+        await _evaluate_if_due(t, source, t.run.step)
         for step in range(t.run.next_step, t.config.train.steps + 1):
             await _train_step(t, source, step)
     finally:
@@ -79,9 +80,7 @@ async def _train_step(t: Training, source: Source, step: int) -> None:
     _align(t, groups)
     t.run.prune_checkpoints(keep_last=t.config.run.keep_checkpoints, best=t.run.best_step("reward/mean"))
     t.report(_line(step, t.config.train.steps, result.metrics, time.perf_counter() - started))
-    if _evaluation_is_due(t, step):
-        await source.settle()
-        await _evaluate_if_due(t, step)
+    await _evaluate_if_due(t, source, step)
 
 
 def _align(t: Training, groups: Iterable[TrajectoryGroup]) -> None:
@@ -90,19 +89,16 @@ def _align(t: Training, groups: Iterable[TrajectoryGroup]) -> None:
         t.scorer = t.scorer.aligned_on(groups)
 
 
-async def _evaluate_if_due(t: Training, step: int) -> None:
-    if t.evaluator is None or not _evaluation_is_due(t, step):
+async def _evaluate_if_due(t: Training, source: Source, step: int) -> None:
+    every, last = t.config.run.evaluate_every, t.config.train.steps
+    is_due = step in (0, last) or bool(every and step % every == 0)
+    if t.evaluator is None or not is_due or t.run.evaluation_path(step).exists():
         return
+    await source.settle()
     t.report(f"evaluating {len(t.evaluator.scenarios)} held-out questions after step {step}")
     record = await t.evaluator.evaluate(t.model, step=step)
     t.run.write_evaluation(step, "", record)
     t.report(summary_line(record))
-
-
-def _evaluation_is_due(t: Training, step: int) -> bool:
-    every, config = t.config.run.evaluate_every, t.config
-    is_due = step in (0, config.train.steps) or bool(every and step % every == 0)
-    return t.evaluator is not None and is_due and not t.run.evaluation_path(step).exists()
 
 
 async def _prepare(
