@@ -1,9 +1,23 @@
 """From names to clients."""
 
-import pytest
+import sys
+from types import SimpleNamespace
+from typing import Any
 
+import pytest
+from openai.types.chat import ChatCompletion
+
+from fakes import completion
+from groundrule.data import ChatRequest
 from groundrule.errors import ConfigError
-from groundrule.llm import OpenAIClient, ScriptedClient, register_prefix, registry, resolve_client
+from groundrule.llm import (
+    OpenAIClient,
+    ScriptedClient,
+    litellm_client,
+    register_prefix,
+    registry,
+    resolve_client,
+)
 from groundrule.llm.litellm_client import check_version
 from groundrule.llm.metered import MeteredClient
 from groundrule.llm.providers import PROVIDERS, request_params
@@ -150,3 +164,16 @@ def test_connection_settings_are_no_request_parameters():
     assert request_params({"api_key": "k", "timeout": 3, "temperature": 0, "num_retries": 1}) == {
         "temperature": 0
     }
+
+
+async def test_a_reply_by_litellm_is_read_like_any_other(monkeypatch):
+    async def acompletion(**asked: Any) -> ChatCompletion:
+        assert (asked["model"], asked["api_key"], asked["temperature"]) == ("bedrock/x", "k", 0)
+        return ChatCompletion.model_validate(completion("hello", reasoning_content="thought"))
+
+    monkeypatch.setattr(litellm_client, "installed_version", lambda: "1.108.0")
+    monkeypatch.setitem(sys.modules, "litellm", SimpleNamespace(acompletion=acompletion))
+    client, model = resolve_client("litellm/bedrock/x", {"api_key": "k"})
+    asked = ChatRequest(model=model, messages=({"role": "user", "content": "hi"},), params={"temperature": 0})
+    reply = await client.complete(asked)
+    assert (reply.content, reply.reasoning, reply.usage.prompt_tokens) == ("hello", "thought", 10)

@@ -10,7 +10,7 @@ from typing import Any
 
 from groundrule.data.protocols import ChatReply, ChatRequest
 from groundrule.errors import ConfigError, LlmError
-from groundrule.llm.openai_client import reply_from
+from groundrule.llm.completion import reply_from
 
 REFUSED_VERSIONS = {"1.82.7", "1.82.8", "1.107.0"}
 """Releases that carried malicious code."""
@@ -46,7 +46,7 @@ class LiteLlmClient:
             raise LlmError(
                 f"litellm/{request.model} gave no answer: {type(error).__name__}: {error}"
             ) from error
-        return reply_from(completion, model=request.model)
+        return reply_from(completion.model_dump(), model=request.model)
 
 
 def installed_version() -> str | None:

@@ -1,23 +1,28 @@
-"""Chat with any OpenAI-compatible endpoint through the `openai` package, which is imported on first use."""
+"""Chat with any OpenAI-compatible endpoint."""
 
 from __future__ import annotations
 
-import asyncio
+import json
 import os
 import time
-import weakref
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
-from groundrule.data.messages import text_of
-from groundrule.data.protocols import ChatReply, ChatRequest, Usage
+from groundrule.data.protocols import ChatReply, ChatRequest
 from groundrule.errors import ConfigError, LlmError, ProviderError
 from groundrule.llm import params as model_params
-from groundrule.llm.retry import Retry, UnreachableError, parse_retry_after
+from groundrule.llm.completion import fault_from, reply_from
+from groundrule.llm.retry import Retry, parse_retry_after
+from groundrule.llm.transport import Answer, Transport
 
 OPENAI_URL = "https://api.openai.com/v1"
+
+_OPENAI_HEADERS = {"OPENAI_ORG_ID": "OpenAI-Organization", "OPENAI_PROJECT_ID": "OpenAI-Project"}
+"""Which of a user's organizations and projects is charged, where the key is good for several."""
+
+_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 _REMEDIES = {
     401: "check the key in {key_variable}",
@@ -59,8 +64,7 @@ class OpenAIClient:
         self._key_variable, self._url_variable = key_variable, url_variable
         self._default_url, self._needs_key = default_url, needs_key
         self._refused: dict[tuple[str, str], dict[str, None]] = {}
-        self._clients: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, str], Any]]
-        self._clients = weakref.WeakKeyDictionary()
+        self._transport = Transport()
 
     @property
     def base_url(self) -> str:
@@ -87,122 +91,79 @@ class OpenAIClient:
         if request.params.get("stream"):
             raise ConfigError("stream=True cannot be used here: replies are read whole; leave it out")
 
-        async def call(seconds_left: float) -> ChatReply:
-            return await self._adapting(request, url, key, seconds_left)
+        async def call(_seconds_left: float) -> ChatReply:
+            return await self._adapting(request, url, key)
 
         return await self.retry.run(call, what=f"{request.model} at {_host(url)}")
 
-    async def _adapting(self, request: ChatRequest, url: str, key: str, seconds_left: float) -> ChatReply:
+    async def _adapting(self, request: ChatRequest, url: str, key: str) -> ChatReply:
         """One call; a parameter that the endpoint does not know is taken out once."""
-        import openai
-
         refused = self._refused.setdefault((url, request.model), {})
         params = model_params.adapted(model_params.fitted(request.model, request.params), refused)
-        try:
-            try:
-                return await self._send(request, params, url, key, seconds_left)
-            except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
-                parameter = model_params.refused_param(params, _message_of(error), error.code, error.param)
-                if parameter is None:
-                    raise
+        answer = await self._send(request, params, url, key)
+        if answer.status in (400, 422):
+            fault = fault_from(answer.body, answer.reason)
+            parameter = model_params.refused_param(params, fault.message, fault.code, fault.param)
+            if parameter is not None:
                 refused[parameter] = None
-            params = model_params.adapted(params, refused)
-            return await self._send(request, params, url, key, seconds_left)
-        except openai.APIStatusError as error:
-            raise self._provider_error(error, request.model, url) from error
-
-    async def _send(
-        self, request: ChatRequest, params: Mapping[str, Any], url: str, key: str, seconds_left: float
-    ) -> ChatReply:
-        import openai
-        from openai.types.chat import ChatCompletion
-
-        body = {name: value for name, value in params.items() if name != "extra_headers"}
+                answer = await self._send(request, model_params.adapted(params, refused), url, key)
+        if not 200 <= answer.status < 300:
+            raise self._provider_error(answer, request.model, url)
         try:
-            # Not `chat.completions.create`, which spends as long on walking through the messages as on sending them.
-            completion = await self._client(url, key).post(
-                "/chat/completions",
-                cast_to=ChatCompletion,
-                body={"model": request.model, "messages": [_encodable(m) for m in request.messages], **body},
-                options={"headers": params.get("extra_headers") or {}, "timeout": seconds_left},
-            )
-        except openai.APIConnectionError as error:  # Also timeouts of the connection.
-            cause = error.__cause__ or error
-            raise UnreachableError(
-                f"{request.model} at {_host(url)} cannot be reached ({type(cause).__name__}: {cause}); "
-                "check that the server runs and the base URL is right"
-            ) from error
-        except openai.APIStatusError:
-            raise
-        except (openai.OpenAIError, ValueError) as error:
+            completion = json.loads(answer.body)
+        except (ValueError, RecursionError) as error:
             raise LlmError(
                 f"{request.model} at {_host(url)} gave an answer that cannot be read: {error}; "
                 "check that the base URL is an OpenAI-compatible endpoint"
             ) from error
         return reply_from(completion, model=request.model, host=_host(url))
 
-    def _client(self, url: str, key: str) -> Any:
-        """One SDK client per event loop: connections belong to the loop that opened them."""
-        from openai import AsyncOpenAI
+    async def _send(self, request: ChatRequest, params: Mapping[str, Any], url: str, key: str) -> Answer:
+        what = f"{request.model} at {_host(url)}"
+        body = {name: value for name, value in params.items() if name != "extra_headers"}
+        try:
+            written = _json.encode({"model": request.model, "messages": list(request.messages), **body})
+        except (TypeError, ValueError) as error:
+            raise ConfigError(f"the request to {what} is no JSON: {error}; change that parameter") from error
+        return await self._transport.post(
+            _completions(url),
+            written.encode("utf-8", "replace"),  # Halves of surrogate pairs: no HTTP body can carry them.
+            {**self._headers(url, key), **(params.get("extra_headers") or {})},
+            what=what,
+        )
 
-        clients = self._clients.setdefault(asyncio.get_running_loop(), {})
-        if (url, key) not in clients:
-            # Connections are not kept: an idle one that the server has closed fails the next call.
-            clients[url, key] = AsyncOpenAI(
-                base_url=url, api_key=key, max_retries=0, default_headers={"Connection": "close"}
-            )
-        return clients[url, key]
+    def _headers(self, url: str, key: str) -> dict[str, str]:
+        headers = {
+            "Content-Type": "application/json",
+            "Accept": "application/json",
+            "User-Agent": "groundrule",
+        }
+        if "@" not in urlsplit(url).netloc:  # A login in the address takes the place of the key.
+            headers["Authorization"] = f"Bearer {key}"
+        if self._key_variable == "OPENAI_API_KEY":
+            for variable, name in _OPENAI_HEADERS.items():
+                if value := os.environ.get(variable):
+                    headers[name] = value
+        return headers
 
-    def _provider_error(self, error: Any, model: str, url: str) -> ProviderError:
-        remedy = _REMEDIES.get(error.status_code, "").format(key_variable=self._key_variable or "api_key")
-        message = f"{model} at {_host(url)} answered {error.status_code}: {_message_of(error)}"
+    def _provider_error(self, answer: Answer, model: str, url: str) -> ProviderError:
+        fault = fault_from(answer.body, answer.reason)
+        remedy = _REMEDIES.get(answer.status, "").format(key_variable=self._key_variable or "api_key")
+        if location := answer.headers.get("location"):
+            remedy = f"it points to {location[:200]!r}; give the address that is right as the base URL"
+        message = f"{model} at {_host(url)} answered {answer.status}: {fault.message}"
         return ProviderError(
             message + (f"; {remedy}" if remedy else ""),
-            status=error.status_code,
-            code=error.code,
-            retry_after_s=parse_retry_after(error.response.headers.get("retry-after"), now=time.time()),
+            status=answer.status,
+            code=fault.code,
+            retry_after_s=parse_retry_after(answer.headers.get("retry-after"), now=time.time()),
         )
 
 
-def _message_of(error: Any) -> str:
-    body = error.body if isinstance(error.body, Mapping) else {}
-    return str(body.get("message") or error.message)[:500]
-
-
-def reply_from(completion: Any, *, model: str, host: str = "the endpoint") -> ChatReply:
-    """A reply from the SDK's completion object. Text parts are joined; a refusal may be a part too."""
-    choices = getattr(completion, "choices", None)
-    if not choices:
-        raise LlmError(
-            f"{model} at {host} answered without any choice; check that the endpoint is OpenAI-compatible"
-        )
-    choice = choices[0]
-    message = choice.message
-    content: Any = message.content
-    refusal = getattr(message, "refusal", None)
-    if isinstance(content, list):
-        parts = [part if isinstance(part, Mapping) else part.model_dump() for part in content]
-        refusal = refusal or "".join(str(part.get("refusal") or "") for part in parts) or None
-        content = text_of(parts)
-    return ChatReply(
-        content=content,
-        finish_reason=choice.finish_reason or "stop",
-        refusal=refusal,
-        reasoning=getattr(message, "reasoning_content", None) or getattr(message, "reasoning", None),
-        usage=_usage_from(getattr(completion, "usage", None)),
-        model=getattr(completion, "model", None) or model,
-    )
-
-
-def _usage_from(usage: Any) -> Usage:
-    if usage is None:
-        return Usage()
-    details = getattr(usage, "prompt_tokens_details", None)
-    return Usage(
-        prompt_tokens=getattr(usage, "prompt_tokens", None),
-        completion_tokens=getattr(usage, "completion_tokens", None),
-        cached_tokens=getattr(details, "cached_tokens", None),
-    )
+def _completions(url: str) -> str:
+    """Where under a base URL chat completions are asked for; its query, if any, stays behind."""
+    parts = urlsplit(url)
+    return parts._replace(path=f"{parts.path.rstrip('/')}/chat/completions", fragment="").geturl()
 
 
 def _host(url: str) -> str:
@@ -210,14 +171,3 @@ def _host(url: str) -> str:
     parts = urlsplit(url)
     port = f":{parts.port}" if parts.port else ""
     return f"{parts.hostname or url}{port}"
-
-
-def _encodable(value: Any) -> Any:
-    """The same value with halves of surrogate pairs replaced, which no HTTP body can carry."""
-    if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode("utf-8")
-    if isinstance(value, Mapping):
-        return {key: _encodable(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_encodable(inner) for inner in value]
-    return value
