@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from groundrule.algorithms.advantages import ADVANTAGES, advantages, whitened
-from groundrule.algorithms.policy_loss import PolicyLossConfig, token_losses, token_weights
+from groundrule.algorithms.loss_settings import PolicyLossConfig
+from groundrule.algorithms.policy_loss import token_losses, token_weights
 from groundrule.algorithms.presets import PRESETS
 
 SCALED = ["floored", "group_std", "population_std", "leave_one_out_std"]

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import torch
 
+from groundrule.algorithms.loss_settings import PolicyLossConfig
 from groundrule.algorithms.policy_loss import (
     KlEstimator,
-    PolicyLossConfig,
     importance_weights,
     kl_terms,
     token_losses,

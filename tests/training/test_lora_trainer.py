@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import torch
 
+from groundrule.algorithms.loss_settings import PolicyLossConfig
 from groundrule.algorithms.policy_loss import (
-    PolicyLossConfig,
     importance_weights,
     kl_terms,
     token_losses,

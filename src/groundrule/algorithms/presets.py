@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from groundrule.algorithms.policy_loss import PolicyLossConfig
+from groundrule.algorithms.loss_settings import PolicyLossConfig
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,11 @@ class Preset:
 
 
 PRESETS: dict[str, Preset] = {
+    "ruler": Preset(
+        "floored",
+        PolicyLossConfig(),
+        "for scores of a judge: a floor under the group's std, so that its noise is not blown up; the rest as in DAPO",
+    ),
     "grpo": Preset(
         "group_std",
         PolicyLossConfig(clip_high=0.2, aggregation="sequence_mean", kl_coef=0.04),

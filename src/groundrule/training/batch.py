@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean, pstdev
 from typing import TYPE_CHECKING
 
-from groundrule.algorithms.advantages import advantages
+from groundrule.algorithms.advantages import advantages, whitened
 from groundrule.algorithms.sequences import TokenSequence, joined, sequences_of
 from groundrule.data.group import TrajectoryGroup
+from groundrule.data.messages import is_choice
 from groundrule.data.trajectory import Trajectory
 from groundrule.errors import TrainingError
 from groundrule.models.load import LanguageModel
@@ -40,24 +41,59 @@ class StepPlan:
 
 
 def plan_step(groups: Sequence[TrajectoryGroup], settings: TrainerSettings, model: LanguageModel) -> StepPlan:
-    """Sequences with a non-zero advantage. Raises `TrainingError` when scored answers cannot be trained on."""
+    """Sequences with a non-zero advantage. Raises `TrainingError` when scored answers cannot be trained on.
+
+    Whitening counts all scored answers of the step, but a group in which all are equal stays untouched, while
+    REINFORCE++ pushes it by what the mean of the step happens to be off zero.
+    """
     items: list[TrainingItem] = []
+    level: list[TrainingItem] = []
+    """Without a push of their own; only whitening asks for them."""
     count: Counter[str] = Counter(groups=len(groups))
     for index, group in enumerate(groups):
-        reliability = float(group.metrics.get("judge_reliability", 1.0))
-        noise = settings.tie_band * float(group.metrics.get("judge_noise", 0.0))
-        pushes = advantages(group.rewards, reliability=reliability, kind=settings.advantage, noise=noise)
+        pushes = _pushes(group, settings)
         known = [p for p in pushes if p is not None]
         count["trajectories"] += len(group)
         count["unscored"] += len(group) - len(known)
         count["exceptions"] += len(group.exceptions)
-        if not known or max(map(abs, known)) < TIE:
-            count["groups_without_signal"] += 1
-            continue
+        count["truncated"] += sum(map(is_truncated, group))
+        has_signal = any(abs(p) >= TIE for p in known)
+        count["groups_without_signal"] += not has_signal
         for member, (trajectory, push) in enumerate(zip(group.trajectories, pushes, strict=True)):
-            if push is not None and abs(push) >= TIE:
-                items += _items(trajectory, push, settings, model, f"group {index}, trajectory {member}")
+            if push is None or (settings.truncated == "mask" and is_truncated(trajectory)):
+                continue
+            if settings.whiten or abs(push) >= TIE:
+                place = f"group {index}, trajectory {member}"
+                (items if has_signal else level).extend(_items(trajectory, push, settings, model, place))
+    if settings.whiten:
+        items = _whitened(items, level)
     return StepPlan(items, _metrics(groups, items, count))
+
+
+def is_truncated(trajectory: Trajectory) -> bool:
+    """Whether the last sampled answer was cut at its length limit."""
+    last = next((i for i in reversed(trajectory.messages_and_choices) if is_choice(i)), None)
+    return getattr(last, "finish_reason", None) == "length"
+
+
+def _pushes(group: TrajectoryGroup, settings: TrainerSettings) -> list[float | None]:
+    """The advantage of each member, None where it has no score."""
+    rewards = group.rewards
+    if settings.truncated == "drop":
+        rewards = [None if is_truncated(t) else r for t, r in zip(group, rewards, strict=True)]
+    return advantages(
+        rewards,
+        reliability=float(group.metrics.get("judge_reliability", 1.0)),
+        kind=settings.advantage,
+        noise=settings.tie_band * float(group.metrics.get("judge_noise", 0.0)),
+    )
+
+
+def _whitened(items: Sequence[TrainingItem], level: Sequence[TrainingItem]) -> list[TrainingItem]:
+    """The items with their advantages brought to mean 0 and variance 1 over the tokens of both lists."""
+    both = [*items, *level]
+    values = whitened([i.advantage for i in both], [i.sequence.trained for i in both])
+    return [replace(item, advantage=value) for item, value in zip(items, values, strict=False)]
 
 
 def _items(
@@ -114,6 +150,7 @@ def _metrics(
         "train/trajectories": float(count["trajectories"]),
         "train/unscored": float(count["unscored"]),
         "train/exceptions": float(count["exceptions"]),
+        "train/truncated": float(count["truncated"]),
         "train/sequences": float(len(items)),
         "train/prompt_tokens": float(sum(map(len, prompts))),
         "train/answer_tokens": float(sum(len(i.sequence.ids) for i in items)),

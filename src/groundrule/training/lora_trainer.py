@@ -13,7 +13,7 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from groundrule.algorithms.advantages import ADVANTAGES
-from groundrule.algorithms.policy_loss import PolicyLossConfig
+from groundrule.algorithms.loss_settings import PolicyLossConfig, Truncated
 from groundrule.data.group import TrajectoryGroup
 from groundrule.models.load import LanguageModel
 from groundrule.models.lora import LoraSettings, adapter_parameters, add_adapter
@@ -32,6 +32,10 @@ class TrainerSettings(BaseModel):
     """A name from `algorithms.advantages.ADVANTAGES`."""
     tie_band: float = Field(default=0.0, ge=0)
     """Rewards closer than so many standard errors of the judge are tied; see `algorithms.advantages.tie_band`."""
+    whiten: bool = False
+    """Bring the advantages of a step to mean 0 and variance 1 over its tokens; see `algorithms.advantages.whitened`."""
+    truncated: Truncated = "train"
+    """What an answer is worth that was cut at its length limit; see `algorithms.loss_settings.Truncated`."""
     policy_loss: PolicyLossConfig = PolicyLossConfig()
     epochs: int = Field(default=1, ge=1)
     """Optimizer steps on the same groups."""

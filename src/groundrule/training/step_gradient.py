@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from groundrule.algorithms.loss_settings import PolicyLossConfig
 from groundrule.algorithms.policy_loss import (
-    PolicyLossConfig,
     importance_weights,
     kl_terms,
     token_losses,
