@@ -24,6 +24,23 @@ class EvaluatedAnswer(TypedDict, total=False):
     `unsupported_numbers`, `unsupported_emails`. Absent or None where a check does not apply."""
 
 
+class Attempts(TypedDict):
+    """Several sampled answers to each scenario, verified."""
+
+    attempts: int
+    """How many were asked for, a scenario."""
+    pass_at: dict[str, float | None]
+    """By k: the chance that one of k attempts is right, unbiased; means over scenarios with k verdicts."""
+    majority: float | None
+    """How often the answer given most often is right."""
+    unscored: int
+    """Attempts that the verifier could not decide; they count nowhere else."""
+    answers: dict[str, float | None]
+    """Lengths and shares, named as in the step metrics."""
+    scenarios: list[dict[str, Any]]
+    """`scenario_id`, `verdicts`, `right`, `majority`, and the `answers` themselves."""
+
+
 class Evaluation(TypedDict, total=False):
     """The first evaluation of a run is its "before", the last its "after"."""
 
@@ -34,5 +51,6 @@ class Evaluation(TypedDict, total=False):
     checks: dict[str, float | None]
     """Each check over the answers that it applies to."""
     answers: list[EvaluatedAnswer]
+    attempts: Attempts
     spec_effect: dict[str, Any]
     """How the same answers score under another system prompt."""

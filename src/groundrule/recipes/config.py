@@ -10,6 +10,8 @@ from typing import Any, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from groundrule.algorithms.advantages import ADVANTAGES
+from groundrule.algorithms.loss_settings import Truncated
+from groundrule.algorithms.presets import PRESETS
 from groundrule.backends import BACKENDS
 from groundrule.errors import ConfigError
 from groundrule.models import embedded
@@ -27,7 +29,7 @@ class ScenarioConfig(Section):
     """[scenarios]: what is trained on and what is held out."""
 
     source: str = "support"
-    """A built-in set (`support`, `pydoc`) or a .jsonl or .csv file."""
+    """A built-in set (`support`, `pydoc`, `numbers`) or a .jsonl or .csv file."""
     limit: int | None = Field(default=None, ge=1)
     """At most so many training scenarios, the first ones."""
     held_out_limit: int | None = Field(default=48, ge=0)
@@ -85,6 +87,9 @@ class BudgetConfig(Section):
     """The same for the whole run."""
 
 
+Combine = Literal["verifier", "lexicographic", "gated", "sum", "normalised"]
+
+
 class JudgeConfig(Section):
     """[judge]: who gives the rewards."""
 
@@ -92,6 +97,12 @@ class JudgeConfig(Section):
     """A judge by name: `local/likelihood`, `openai/o3`, `ollama/qwen3:32b`, `http://host:port/v1#model`, ..."""
     params: dict[str, Any] = Field(default_factory=dict)
     """Passed to the judge: sampling parameters, or `LikelihoodSettings`."""
+    verifier: str | None = None
+    """What can be checked is checked: `math`, `code`, `exact`, `json_schema`, `regex`, or `my_rewards.py:function`,
+    against each scenario's `reference`, which no judge is shown."""
+    combine: Combine = "lexicographic"
+    """With a verifier: `verifier` asks no judge at all; otherwise how the two become one reward, see
+    `rewards.compose.Composite`."""
     rubric: str | None = None
     """Text that is added to the system prompt as the criterion; None: the default rubric."""
     fallback: list[str] = Field(default_factory=list)
@@ -133,12 +144,20 @@ class TrainSection(Section):
     """Answers to the same scenario; the judge compares them, so two are the least."""
     learning_rate: float = Field(default=6e-4, gt=0)
     """Of AdamW on the adapter; constant."""
-    advantage: Literal[*tuple(ADVANTAGES)] = "floored"  # type: ignore[valid-type]
-    """How a group's rewards become pushes; see `algorithms.advantages`."""
+    preset: Literal[*tuple(PRESETS)] = "ruler"  # type: ignore[valid-type]
+    """A published variant by name, see `algorithms.presets`; the keys below win over it."""
+    advantage: Literal[*tuple(ADVANTAGES)] | None = None  # type: ignore[valid-type]
+    """How a group's rewards become pushes; see `algorithms.advantages`. None: as the preset says."""
     tie_band: float = Field(default=0.0, ge=0)
     """Rewards closer than so many standard errors of the judge are tied; 0: never."""
-    kl_coef: float = Field(default=0.0, ge=0)
-    """Weight of the KL term to the base model."""
+    kl_coef: float | None = Field(default=None, ge=0)
+    """Weight of the KL term to the base model. None: as the preset says, which mostly is 0."""
+    truncated: Truncated = "train"
+    """Answers that were cut at `policy.max_tokens`: `train` on their reward, `mask` (they count in the group's mean,
+    but are not pushed), or `drop` (as if they had no score)."""
+    resample_rounds: int | None = Field(default=None, ge=0)
+    """How often groups in which all rewards are equal are replaced by other scenarios' within a step. None: 3 where
+    the preset asks for it (dynamic sampling), else 0."""
     lora_rank: int = Field(default=16, ge=1)
     """Of the adapter; its alpha is twice this."""
     epochs: int = Field(default=1, ge=1)
@@ -169,6 +188,9 @@ class RunSection(Section):
     """Decides scenario order, adapter and sampling: the same seed on the same machine gives the same bytes."""
     evaluate_every: int = Field(default=0, ge=0)
     """Evaluate on held-out scenarios every so many steps, besides before and after; 0: only those two."""
+    evaluate_attempts: int = Field(default=0, ge=0)
+    """Sampled answers to each held-out scenario, beside the greedy one, for pass@k and maj@k; 0: none. They need
+    `judge.verifier`."""
     keep_checkpoints: int = Field(default=3, ge=1)
     """The last so many stay, and the best."""
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass
 from statistics import fmean
 from typing import Any
 
 from groundrule.backends.local import LocalBackend
 from groundrule.backends.model import TrainableModel
-from groundrule.data.evaluation import EvaluatedAnswer, Evaluation
+from groundrule.data.evaluation import Attempts, EvaluatedAnswer, Evaluation
 from groundrule.data.group import TrajectoryGroup
 from groundrule.data.messages import text_of
 from groundrule.data.protocols import Rollout, Scorer
@@ -32,12 +32,19 @@ class Evaluator:
     max_exceptions: float = 0.5
     """Failed rollouts that an evaluation survives: a count, or a share below 1."""
     timeout_s: float | None = None
+    verified: bool = False
+    """Whether a verifier has a part in the score."""
+    sample: Callable[[TrainableModel], Awaitable[Attempts]] | None = None
+    """Several sampled answers to each scenario, verified; see `recipes.attempts`."""
 
     async def evaluate(self, model: TrainableModel, *, step: int) -> Evaluation:
         """The record that goes into the run folder."""
         groups = await self.attempts(model)
         scores = [await score_alone(self.scorer, group) for group in groups]
-        return record(step, self.scenarios, [answer_of(g) for g in groups], scores)
+        found = record(step, self.scenarios, [answer_of(g) for g in groups], scores)
+        if self.sample is not None:
+            found["attempts"] = await self.sample(model)
+        return found
 
     async def attempts(self, model: TrainableModel) -> list[TrajectoryGroup]:
         """A group of one per scenario; where the attempt failed, it holds the exception instead."""
@@ -51,20 +58,25 @@ class Evaluator:
                 timeout_s=self.timeout_s,
             )
         return [
-            TrajectoryGroup([result], scenario_id=s.id, metadata=scenario_metadata(s))
+            TrajectoryGroup([result], scenario_id=s.id, metadata=scenario_metadata(s, verified=self.verified))
             for s, result in zip(self.scenarios, results, strict=True)
         ]
 
 
-def scenario_metadata(scenario: Scenario) -> dict[str, Any]:
-    """What a judge may know about the scenario: never its reference or facts."""
-    return {"question": scenario.question, "context": scenario.context}
+def scenario_metadata(scenario: Scenario, *, verified: bool = False) -> dict[str, Any]:
+    """What a scorer may know about the scenario: only a verifier its reference and metadata, nobody its facts."""
+    known: dict[str, Any] = {"question": scenario.question, "context": scenario.context}
+    return {**scenario.metadata, **known, "reference": scenario.reference} if verified else known
 
 
 def answer_of(group: TrajectoryGroup) -> str | None:
     """The text of the last assistant turn of the group's only member; None where there is none."""
-    turns = group.trajectories[0].messages() if group.trajectories else []
-    last = next((turn for turn in reversed(turns) if turn.get("role") == "assistant"), None)
+    return last_answer(group.trajectories[0]) if group.trajectories else None
+
+
+def last_answer(member: Trajectory) -> str | None:
+    """The text of the last assistant turn; None where there is none."""
+    last = next((turn for turn in reversed(member.messages()) if turn.get("role") == "assistant"), None)
     return None if last is None else text_of(last.get("content"))
 
 
@@ -104,12 +116,25 @@ def record(
 
 
 def summary_line(record: Evaluation) -> str:
-    """The evaluation in one line, with one of its answers."""
+    """The evaluation in a line or two, with one of its answers."""
     numbers = {"judge": record["judge"]["mean"], **record["checks"]}
     said = ", ".join(f"{k} {v:.3f}" for k, v in numbers.items() if v is not None and k in _SHOWN)
     example = record["answers"][0]
-    return (
-        f"held-out: {said}\n  asked: {example['question']}\n  answered: {' '.join(example['answer'].split())}"
+    answered = " ".join(example["answer"].split())
+    lines = [f"held-out: {said}", f"  asked: {example['question']}", f"  answered: {answered}"]
+    if "attempts" in record:
+        lines.insert(1, f"  {_attempts_line(record['attempts'])}")
+    return "\n".join(lines)
+
+
+def _attempts_line(attempts: Attempts) -> str:
+    """Of several sampled answers."""
+    named = {
+        **{f"pass@{k}": v for k, v in attempts["pass_at"].items()},
+        f"maj@{attempts['attempts']}": attempts["majority"],
+    }
+    return "sampled: " + ", ".join(
+        f"{name} {value:.3f}" for name, value in named.items() if value is not None
     )
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from statistics import fmean
 from typing import Any, Literal
 
@@ -20,7 +19,7 @@ from groundrule.recipes.evaluate import group_of_texts
 from groundrule.rewards import DEFAULT_RUBRIC, Ruler
 from groundrule.rewards.ask import estimated_tokens
 from groundrule.rewards.attempt import attempts_of
-from groundrule.rewards.checklist import Checklist, extract_checklist
+from groundrule.rewards.checklist import Checklist
 from groundrule.rewards.economy import CallCost, Priced, Purchase, purchase
 from groundrule.rewards.judges import judge_chain
 from groundrule.rewards.jury import Juror, Jury
@@ -72,45 +71,6 @@ def _checklist(judge: JudgeConfig, spec: str | None) -> Checklist | Literal["aut
             "spec_sha256 out of it if it still holds"
         )
     return checklist
-
-
-async def with_checklist(
-    scorer: Scorer, specs: Set[str], folder: Path, report: Callable[[str], None]
-) -> Scorer:
-    """The scorer with the checklist of the run, where one is to be made from the only system prompt there is.
-
-    It is made once, shown, and kept as `checklist.toml` in the run folder, so that a resumed run judges by
-    the same list. With several system prompts each gets its own list while it is judged.
-    """
-    rulers = [j.scorer for j in scorer.jurors] if isinstance(scorer, Jury) else [scorer]
-    makers = [r for r in rulers if isinstance(r, Ruler) and r.checklist == "auto"]
-    if not makers or len(specs) != 1:
-        return scorer
-    path = folder / "checklist.toml"
-    if not path.exists():
-        maker = makers[0]
-        checklist = await extract_checklist(
-            min(specs),
-            maker.judge_model,
-            maker.extra_litellm_params,
-            client=maker.client,
-            cache=maker.cache,
-            fallback=maker.fallback,
-        )
-        checklist.save(path)
-        report(f"the system prompt as a checklist ({path}; edit a copy and name it in judge.checklist):")
-        report(str(checklist))
-    checklist = Checklist.load(path)
-    if isinstance(scorer, Jury):
-        jurors = [replace(j, scorer=_listed(j.scorer, checklist)) for j in scorer.jurors]
-        return replace(scorer, jurors=jurors)
-    return _listed(scorer, checklist)
-
-
-def _listed(scorer: Scorer, checklist: Checklist) -> Scorer:
-    if isinstance(scorer, Ruler) and scorer.checklist == "auto":
-        return replace(scorer, checklist=checklist)
-    return scorer
 
 
 def run_budget(budget: BudgetConfig) -> Budget:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Iterator
+from functools import partial
 from statistics import fmean
 from typing import Protocol
 
@@ -17,6 +18,8 @@ from groundrule.data.group import TrajectoryGroup
 from groundrule.data.messages import is_choice
 from groundrule.data.scenario import Scenario
 from groundrule.data.trajectory import Trajectory
+from groundrule.recipes.answer_metrics import answer_metrics
+from groundrule.recipes.dynamic_sampling import drawn_again, is_level, other_scenarios, rounds_of
 from groundrule.recipes.judging import judge_metrics
 from groundrule.recipes.scored_groups import costs_so_far, gather, judged_groups
 from groundrule.recipes.training import Training
@@ -53,9 +56,17 @@ class StepByStep:
         self.t = t
 
     async def groups_for(self, step: int) -> tuple[list[TrajectoryGroup], Metrics]:
-        train = self.t.config.train
-        return await judged_groups(
-            self.t, step, draw(self.t.scenarios, step, train.groups_per_step, self.t.config.run.seed)
+        t, train, seed = self.t, self.t.config.train, self.t.config.run.seed
+        drawn = draw(t.scenarios, step, train.groups_per_step, seed)
+        judged = await judged_groups(t, step, drawn)
+        taken = {scenario.id for scenario in drawn}
+        return await drawn_again(
+            judged,
+            rounds_of(train),
+            partial(judged_groups, t, step),
+            lambda round_, count: other_scenarios(
+                t.scenarios, taken, count, seed=seed, step=step, round_=round_
+            ),
         )
 
     async def settle(self) -> None: ...
@@ -75,7 +86,8 @@ class Stream:
 
     async def groups_for(self, step: int) -> tuple[list[TrajectoryGroup], Metrics]:
         train = self.t.config.train
-        dropped = self.dropped
+        dropped, replaced = self.dropped, 0
+        most = rounds_of(train) * train.groups_per_step
         taken: list[TrajectoryGroup] = []
         while len(taken) < train.groups_per_step:
             self._start_more(room=train.groups_per_step * (1 + train.max_staleness) - len(taken))
@@ -85,6 +97,8 @@ class Stream:
             group = self._complete.popleft()
             if step - 1 - version_of(group) > train.max_staleness:
                 self.dropped += 1
+            elif replaced < most and is_level(group):
+                replaced += 1
             else:
                 taken.append(group)
         self._start_more(
@@ -93,7 +107,9 @@ class Stream:
         ages = [float(step - 1 - version_of(group)) for group in taken]
         return taken, {
             **judge_metrics(taken),
+            **answer_metrics(taken),
             **costs_so_far(),
+            **({"train/groups_replaced": float(replaced)} if most else {}),
             "async/staleness_mean": fmean(ages),
             "async/staleness_max": max(ages),
             "async/dropped_stale": float(self.dropped - dropped),

@@ -15,6 +15,7 @@ from groundrule.data.score import Score
 from groundrule.data.trajectory import Trajectory
 from groundrule.errors import ConfigError, GatherError, TrainingError
 from groundrule.llm.cost import Ledger, current_ledger, use_ledger
+from groundrule.recipes.answer_metrics import answer_metrics
 from groundrule.recipes.evaluate import scenario_metadata
 from groundrule.recipes.judging import degraded_line, judge_metrics, purchase_for_step, step_budget
 from groundrule.recipes.training import Training
@@ -40,7 +41,7 @@ async def judged_groups(
     degraded = bought.metrics(of=len(scenarios)) if bought else {}
     if degraded:
         t.report(f"step {step}: the judge's budget is short: {degraded_line(degraded)}")
-    return groups, {**judge_metrics(groups), **degraded, **costs_so_far()}
+    return groups, {**judge_metrics(groups), **answer_metrics(groups), **degraded, **costs_so_far()}
 
 
 async def gather(
@@ -50,14 +51,14 @@ async def gather(
 
     What stops the run is kept in its folder, for `groundrule doctor`.
     """
-    judge = _Judge(scorer, judged)
+    judge = _Judge(scorer, judged, "reward" if t.verified else "ruler")
     with _noted(t):
         groups = await gather_trajectory_groups(
             (
                 TrajectoryGroup(
                     [attempt(scenario) for _ in range(t.config.train.group_size)],
                     scenario_id=scenario.id,
-                    metadata=scenario_metadata(scenario),
+                    metadata=scenario_metadata(scenario, verified=t.verified),
                 )
                 for scenario in scenarios
             ),
@@ -85,17 +86,18 @@ def _noted(t: Training) -> Iterator[None]:
 class _Judge:
     """Scores a complete group; a fault that would be the same for every group is kept and stops the step."""
 
-    def __init__(self, scorer: Scorer, judged: Set[str]) -> None:
+    def __init__(self, scorer: Scorer, judged: Set[str], name: str) -> None:
         self.scorer = scorer
         self.judged = judged
+        self.name = name
         self.faults: list[ConfigError | TrainingError] = []
 
     async def __call__(self, group: TrajectoryGroup) -> TrajectoryGroup | None:
         try:
             check_one_system_prompt(group)
             if group.scenario_id not in self.judged:
-                return apply_scores(group, [Score.none(LEFT_OUT) for _ in group], name="ruler")
-            return apply_scores(group, await scores_or_reasons(self.scorer, group), name="ruler")
+                return apply_scores(group, [Score.none(LEFT_OUT) for _ in group], name=self.name)
+            return apply_scores(group, await scores_or_reasons(self.scorer, group), name=self.name)
         except (ConfigError, TrainingError) as error:
             self.faults.append(error)
             return None

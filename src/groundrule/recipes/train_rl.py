@@ -6,31 +6,37 @@ Everything else in this library is one of these steps, or serves one of them.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
-from groundrule.algorithms.policy_loss import PolicyLossConfig
+from groundrule.algorithms.presets import PRESETS
 from groundrule.backends import backend_class
+from groundrule.backends.local import LocalBackend
 from groundrule.backends.model import TrainableModel
-from groundrule.data.group import TrajectoryGroup
 from groundrule.data.protocols import Rollout, Scorer
 from groundrule.data.scenario import Scenario
 from groundrule.errors import ConfigError
 from groundrule.llm.cost import Budget, Ledger, use_ledger
 from groundrule.models.lora import LoraSettings
+from groundrule.recipes.attempts import Sampler, vote_by
 from groundrule.recipes.config import TrainingConfig
 from groundrule.recipes.evaluate import Evaluator, summary_line
 from groundrule.recipes.judging import (
     estimate,
-    judge_of,
     run_budget,
     step_budget,
-    with_checklist,
 )
 from groundrule.recipes.off_policy import Source, source_of
+from groundrule.recipes.reward import (
+    aligned,
+    asks_a_judge,
+    check_references,
+    reward_of,
+    verifier_of,
+    with_checklist,
+)
 from groundrule.recipes.training import Report, Training
 from groundrule.rewards.economy import CallCost
-from groundrule.rewards.jury import Jury
 from groundrule.rollouts.answer import AnswerOnce
 from groundrule.rollouts.scenarios import load_scenarios
 from groundrule.training.lora_trainer import TrainerSettings
@@ -61,7 +67,7 @@ async def train_rl(
 
 
 async def _train(t: Training) -> None:
-    _align(t, (group for step in t.run.trajectory_steps() for group in t.run.groups(step)))
+    t.scorer = aligned(t.scorer, (group for step in t.run.trajectory_steps() for group in t.run.groups(step)))
     source = source_of(t)
     try:
         # A crash may have come between a step and its evaluation.
@@ -77,16 +83,10 @@ async def _train_step(t: Training, source: Source, step: int) -> None:
     groups, judged = await source.groups_for(step)
     gathered = time.perf_counter() - started
     result = await t.backend.train(t.model, groups, metrics={"time/rollouts_and_judge_s": gathered, **judged})
-    _align(t, groups)
+    t.scorer = aligned(t.scorer, groups)
     t.run.prune_checkpoints(keep_last=t.config.run.keep_checkpoints, best=t.run.best_step("reward/mean"))
     t.report(_line(step, t.config.train.steps, result.metrics, time.perf_counter() - started))
     await _evaluate_if_due(t, source, step)
-
-
-def _align(t: Training, groups: Iterable[TrajectoryGroup]) -> None:
-    """A jury learns from scored groups how wide each juror's scale is; a single judge has nothing to learn."""
-    if isinstance(t.scorer, Jury):
-        t.scorer = t.scorer.aligned_on(groups)
 
 
 async def _evaluate_if_due(t: Training, source: Source, step: int) -> None:
@@ -106,13 +106,8 @@ async def _prepare(
 ) -> Training:
     scenarios = load_scenarios(config.scenarios.source, split="train")[: config.scenarios.limit]
     held_out = load_scenarios(config.scenarios.source, split="held-out")[: config.scenarios.held_out_limit]
-    if not scenarios:
-        raise ConfigError(
-            f"{config.scenarios.source} has no scenario with split 'train', so nothing can be trained on"
-        )
-    _check_spec(config, scenarios)
-    _check_budget(config)
-    judge = scorer or judge_of(config)
+    _check(config, scenarios, held_out)
+    scores = scorer or reward_of(config)
     make_backend = backend_class(config.policy.backend)
     backend = make_backend(device=config.policy.device, settings=_trainer(config), seed=config.run.seed)
     model = TrainableModel(
@@ -123,10 +118,28 @@ async def _prepare(
     await backend.register_at(model, config.folder, kept)
     agent = rollout or answer_once(config, model)
     greedy = rollout or answer_once(config, model, temperature=0.0)
-    evaluator = Evaluator(
-        held_out, judge, greedy, backend, config.train.max_exceptions, config.train.rollout_timeout_s
-    )
-    return Training(config, backend, model, agent, judge, scenarios, evaluator if held_out else None, report)
+    evaluator = _evaluator(config, held_out, scores, greedy, agent, backend) if held_out else None
+    verified = config.judge.verifier is not None
+    return Training(config, backend, model, agent, scores, scenarios, evaluator, report, verified)
+
+
+def _evaluator(
+    config: TrainingConfig,
+    held_out: list[Scenario],
+    scorer: Scorer,
+    greedy: Rollout,
+    agent: Rollout,
+    backend: LocalBackend,
+) -> Evaluator:
+    train, verifier, attempts = config.train, verifier_of(config), config.run.evaluate_attempts
+    evaluator = Evaluator(held_out, scorer, greedy, backend, train.max_exceptions, train.rollout_timeout_s)
+    evaluator.verified = verifier is not None
+    if verifier is not None and attempts:
+        vote = vote_by(config.judge.verifier)
+        evaluator.sample = Sampler(
+            held_out, verifier, agent, backend, attempts, vote, train.max_exceptions, train.rollout_timeout_s
+        )
+    return evaluator
 
 
 def answer_once(
@@ -143,18 +156,40 @@ def answer_once(
 
 
 def _trainer(config: TrainingConfig) -> TrainerSettings:
+    train, preset = config.train, PRESETS[config.train.preset]
+    loss: dict[str, Any] = {
+        "fixed_length": config.policy.max_tokens,  # Dr. GRPO divides by the longest answer that is allowed.
+        "importance": train.importance if train.max_staleness else "none",
+        "importance_cap": train.importance_cap,
+    }
+    if train.kl_coef is not None:
+        loss["kl_coef"] = train.kl_coef
     return TrainerSettings(
-        learning_rate=config.train.learning_rate,
-        advantage=config.train.advantage,
-        tie_band=config.train.tie_band,
-        policy_loss=PolicyLossConfig(
-            kl_coef=config.train.kl_coef,
-            importance=config.train.importance if config.train.max_staleness else "none",
-            importance_cap=config.train.importance_cap,
-        ),
-        epochs=config.train.epochs,
-        lora=LoraSettings(rank=config.train.lora_rank, alpha=2 * config.train.lora_rank),
+        learning_rate=train.learning_rate,
+        advantage=train.advantage or preset.advantage,
+        whiten=preset.whiten,
+        truncated=train.truncated,
+        tie_band=train.tie_band,
+        policy_loss=preset.loss.model_copy(update=loss),
+        epochs=train.epochs,
+        lora=LoraSettings(rank=train.lora_rank, alpha=2 * train.lora_rank),
     )
+
+
+def _check(config: TrainingConfig, scenarios: list[Scenario], held_out: list[Scenario]) -> None:
+    """What cannot work is said before anything is loaded."""
+    if not scenarios:
+        raise ConfigError(
+            f"{config.scenarios.source} has no scenario with split 'train', so nothing can be trained on"
+        )
+    if config.run.evaluate_attempts and config.judge.verifier is None:
+        raise ConfigError(
+            "run.evaluate_attempts counts right answers, which needs judge.verifier; set it, or leave the attempts out"
+        )
+    if asks_a_judge(config):
+        _check_spec(config, scenarios)
+    check_references(config, [*scenarios, *held_out])
+    _check_budget(config)
 
 
 def _check_spec(config: TrainingConfig, scenarios: list[Scenario]) -> None:

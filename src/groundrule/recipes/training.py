@@ -29,6 +29,8 @@ class Training:
     scenarios: list[Scenario]
     evaluator: Evaluator | None
     report: Report
+    verified: bool = False
+    """Whether a verifier has a part in the reward."""
     expected: CallCost | None = None
     """What a judge call is expected to take; None where judging is free."""
 

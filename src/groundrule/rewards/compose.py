@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import fmean, pstdev
 from typing import Literal
@@ -18,6 +18,7 @@ from groundrule.data.group import TrajectoryGroup
 from groundrule.data.protocols import Scorer
 from groundrule.data.score import Score, Scores
 from groundrule.errors import ConfigError
+from groundrule.rewards.economy import Priced
 from groundrule.rewards.scoring import scores_of_each
 
 logger = logging.getLogger(__name__)
@@ -78,6 +79,18 @@ class Composite:
     @property
     def _rest(self) -> list[Part]:
         return [part for part in self.parts if not part.is_first]
+
+    def calls_for(self, members: int) -> int:
+        """The most calls that a group of so many members takes."""
+        return sum(p.scorer.calls_for(members) for p in self.parts if isinstance(p.scorer, Priced))
+
+    def cheaper(self) -> Composite | None:
+        """The same with each part that has a cheaper version in it; None when no part has."""
+        less = [p.scorer.cheaper() if isinstance(p.scorer, Priced) else None for p in self.parts]
+        if all(new is None for new in less):
+            return None
+        parts = [replace(p, scorer=new or p.scorer) for p, new in zip(self.parts, less, strict=True)]
+        return replace(self, parts=parts)
 
     async def score(self, group: TrajectoryGroup) -> Scores:
         """One score a member, with the value of each part."""

@@ -88,17 +88,17 @@ class Jury:
         held = {juror.name: asked[juror.name] for juror in self._with("holdout")}
         return self._joined(counted, held, len(group))
 
-    def aligned_on(self, groups: Iterable[TrajectoryGroup]) -> Jury:
+    def aligned_on(self, groups: Iterable[TrajectoryGroup], *, under: str = "ruler") -> Jury:
         """This jury with scales learned from these scored groups too, beside those of earlier calls.
 
         Jurors who use a narrow part of 0..1 would count for little. Each one's mean absolute difference
         between members, over all groups, is brought to that of the jurors together, shrunk towards no
-        change while there are few groups.
+        change while there are few groups. `under` is what the jurors' metrics begin with on a trajectory.
         """
         spreads = dict(self.spreads)
         for group in groups:
             for juror in self.jurors:
-                key = f"ruler/{_part(juror.name)}"
+                key = f"{under}/{_part(juror.name)}"
                 values = [float(t.metrics[key]) for t in group if key in t.metrics]
                 if len(values) > 1:
                     total, count = spreads.get(juror.name, Spread())

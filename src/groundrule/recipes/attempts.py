@@ -1,0 +1,139 @@
+"""Several sampled answers to each held-out scenario, verified: pass@1, pass@k and the vote of all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from statistics import fmean
+from typing import Any
+
+from groundrule.algorithms.pass_at_k import majority_is_right, pass_at_k
+from groundrule.backends.local import LocalBackend
+from groundrule.backends.model import TrainableModel
+from groundrule.data.evaluation import Attempts
+from groundrule.data.group import TrajectoryGroup
+from groundrule.data.protocols import Rollout, Scorer
+from groundrule.data.scenario import Scenario
+from groundrule.data.score import Score
+from groundrule.recipes.answer_metrics import answer_metrics
+from groundrule.recipes.evaluate import last_answer, scenario_metadata
+from groundrule.rewards.scoring import scores_or_reasons
+from groundrule.rewards.verifiers.math_answer import find_answer
+from groundrule.rollouts.gather import gather_trajectory_groups
+
+RIGHT = 1.0
+"""A verifier's value from which an attempt counts as right; partial credit is not enough."""
+AT_ONCE = 512
+"""Attempts that are decoded as one gather."""
+
+Vote = Callable[[str], str | None]
+
+
+@dataclass
+class Sampler:
+    """Answers every held-out scenario several times, with the agent as it is then."""
+
+    scenarios: Sequence[Scenario]
+    verifier: Scorer
+    rollout: Rollout
+    backend: LocalBackend
+    attempts: int
+    vote: Vote
+    max_exceptions: float = 0.5
+    timeout_s: float | None = None
+
+    async def __call__(self, model: TrainableModel) -> Attempts:
+        """The record that goes into an evaluation."""
+        size = max(1, AT_ONCE // self.attempts)
+        groups: list[TrajectoryGroup] = []
+        for start in range(0, len(self.scenarios), size):
+            groups += await self._groups(model, self.scenarios[start : start + size])
+        scored = [await scores_or_reasons(self.verifier, group) for group in groups]
+        return record(self.scenarios, groups, scored, attempts=self.attempts, vote=self.vote)
+
+    async def _groups(self, model: TrainableModel, scenarios: Sequence[Scenario]) -> list[TrajectoryGroup]:
+        policy = model.policy(version=await model.get_step())
+        with self.backend.lockstep(model, self.rollout, policy, len(scenarios) * self.attempts) as attempt:
+            return await gather_trajectory_groups(
+                (
+                    TrajectoryGroup(
+                        [attempt(scenario) for _ in range(self.attempts)],
+                        scenario_id=scenario.id,
+                        metadata=scenario_metadata(scenario, verified=True),
+                    )
+                    for scenario in scenarios
+                ),
+                pbar_desc=None,
+                max_exceptions=self.max_exceptions,
+                max_concurrency=None,
+                timeout_s=self.timeout_s,
+            )
+
+
+def vote_by(verifier: str | None) -> Vote:
+    """What an answer votes for: of mathematics what its last box holds, otherwise its whole text."""
+    return _boxed if verifier == "math" else _whole
+
+
+def record(
+    scenarios: Sequence[Scenario],
+    groups: Sequence[TrajectoryGroup],
+    scored: Sequence[Sequence[Score]],
+    *,
+    attempts: int,
+    vote: Vote,
+) -> Attempts:
+    """Means over scenarios. An attempt without a verdict counts nowhere but in `unscored`.
+
+    A scenario with fewer than k verdicts has no pass@k and is left out of that mean only.
+    """
+    rows = [
+        _row(scenario, group, scores, vote)
+        for scenario, group, scores in zip(scenarios, groups, scored, strict=True)
+    ]
+    ks = list(takewhile(lambda k: k <= attempts, (2**i for i in range(attempts))))
+    if attempts not in ks:
+        ks.append(attempts)
+    return Attempts(
+        attempts=attempts,
+        pass_at={
+            str(k): _mean(pass_at_k(r["verdicts"], r["right"], k) for r in rows if r["verdicts"] >= k)
+            for k in ks
+        },
+        majority=_mean(r["majority"] for r in rows if r["majority"] is not None),
+        unscored=sum(score.value is None for scores in scored for score in scores),
+        answers=answer_metrics(groups),
+        scenarios=rows,
+    )
+
+
+def _row(scenario: Scenario, group: TrajectoryGroup, scores: Sequence[Score], vote: Vote) -> dict[str, Any]:
+    texts = [last_answer(member) or "" for member in group]
+    known = [
+        (text, score.value >= RIGHT)
+        for text, score in zip(texts, scores, strict=True)
+        if score.value is not None
+    ]
+    verdicts = [right for _, right in known]
+    return {
+        "scenario_id": scenario.id,
+        "verdicts": len(known),
+        "right": sum(verdicts),
+        "majority": majority_is_right([vote(text) for text, _ in known], verdicts) if known else None,
+        "answers": texts,
+    }
+
+
+def _boxed(answer: str) -> str | None:
+    found = find_answer(answer).text
+    return None if found is None else "".join(found.split())
+
+
+def _whole(answer: str) -> str | None:
+    return " ".join(answer.lower().split()) or None
+
+
+def _mean(values: Any) -> float | None:
+    known = list(values)
+    return fmean(known) if known else None
