@@ -16,6 +16,8 @@ from groundrule.recipes.judge_eval.agreement import mean_of
 from groundrule.recipes.judge_eval.faults import words_in
 
 _HOLDOUT = "judge/holdout/"
+_JUDGES = ("ruler", "reward/ruler")
+"""What a judge's metrics on a trajectory begin with: alone, and beside a verifier."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,10 @@ def read_history(folder: str | Path) -> History:
 
 def judge_score(member: Trajectory) -> float | None:
     """What the judge said; the reward itself where it kept nothing apart."""
-    return None if member.unscored is not None else float(member.metrics.get("ruler_score", member.reward))
+    if member.unscored is not None:
+        return None
+    said = (member.metrics.get(name) for name in ("reward/ruler", "ruler_score"))
+    return float(next((value for value in said if value is not None), member.reward))
 
 
 def answer_in(member: Trajectory) -> str:
@@ -98,7 +103,7 @@ def _facts(step: int, groups: Sequence[TrajectoryGroup]) -> StepFacts:
         cut=sum(end == "length" for end in ends) / len(ends) if ends else None,
         distinct=mean_of(_distinct(group) for group in groups),
         unscored=sum(m.unscored is not None for m in members),
-        flagged=sum(bool(m.metrics.get("ruler/flagged")) for m in members),
+        flagged=sum(bool(m.metrics.get(f"{under}/flagged")) for m in members for under in _JUDGES),
         verifier=mean_of(_verdict(m) for m in members),
         holdouts=_holdouts(groups),
     )
@@ -118,7 +123,7 @@ def _distinct(group: TrajectoryGroup) -> float | None:
 
 
 def _verdict(member: Trajectory) -> float | None:
-    value = member.metrics.get("independent_reward")
+    value = member.metrics.get("reward/verifier", member.metrics.get("independent_reward"))
     return None if value is None else float(value)
 
 
@@ -126,8 +131,10 @@ def _holdouts(groups: Sequence[TrajectoryGroup]) -> dict[str, float]:
     said: dict[str, list[float]] = {}
     for group in groups:
         for name in (n.removeprefix(_HOLDOUT) for n in group.metrics if n.startswith(_HOLDOUT)):
-            key = f"ruler/jury/{name}"
-            said.setdefault(name, []).extend(float(m.metrics[key]) for m in group if key in m.metrics)
+            keys = [f"{under}/jury/{name}" for under in _JUDGES]
+            said.setdefault(name, []).extend(
+                float(m.metrics[k]) for m in group for k in keys if k in m.metrics
+            )
     return {name: fmean(values) for name, values in said.items() if values}
 
 
