@@ -30,7 +30,7 @@ def circumstances() -> dict[str, Any]:
 
 def publish(name: str, result: dict[str, Any]) -> None:
     """Write `results/<name>.json` and print the result as the last line."""
-    record = {**result, "measured": circumstances()}
+    record = {**result, "measured": BEGAN}
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / f"{name}.json").write_text(json.dumps(record, indent=2) + "\n")
     print(json.dumps(record))
@@ -57,3 +57,7 @@ def _cpu() -> str:
         if line.startswith("model name"):
             return line.partition(":")[2].strip()
     return platform.processor()
+
+
+BEGAN = circumstances()
+"""As they were when the script began: what is committed while it runs is not what it measures."""
