@@ -10,6 +10,7 @@ from fakes import chat
 from groundrule.rewards.attempt import attempt_of
 from groundrule.rewards.detector import addresses_grader, findings_of
 from groundrule.rewards.pleas import PLEAS, possible_pleas
+from groundrule.rewards.pleas.plea import plea
 from groundrule.rewards.pleas.stems import stems_of
 from injections import QUESTION, UNSEEN, carrying, samples
 
@@ -129,13 +130,26 @@ def test_no_pattern_is_left_out_that_would_match():
 
 
 def test_most_patterns_are_left_out_for_an_ordinary_answer():
-    assert len(possible_pleas("An atlas from shelf 12 may go back within 23 days.")) < 5
+    assert len(possible_pleas("My answer: an atlas from shelf 12 may go back within 23 days.")) < 2
 
 
-def test_the_stems_of_a_pattern_are_those_of_its_rarest_part():
+def test_the_stems_of_a_pattern_are_those_of_its_parts_the_rarest_first():
     pattern = re.compile(r"\b(?:the|a)\s+(?:grad(?:er|ing)|judges?)\b.*?(?:now)?", re.IGNORECASE)
-    assert stems_of(pattern) == {"grad", "judge"}
+    assert stems_of(pattern) == ({"grad", "judge"}, {"the", "a"})
 
 
 def test_a_pattern_that_asks_for_no_word_has_no_stems():
-    assert stems_of(re.compile(r"(?:judge|\d+)[a-c]*")) == frozenset()
+    assert stems_of(re.compile(r"(?:judge|\d+)[a-c]*")) == ()
+
+
+def test_alternatives_need_as_many_words_as_the_one_that_needs_the_fewest():
+    assert stems_of(re.compile(r"your?\s+verdict|top\s+marks|perfect")) == ({"verdict", "marks", "perfect"},)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_possible"),
+    [("my grade: top", True), ("top judges, my choice", True), ("my grade", False), ("the top judge", False)],
+)
+def test_a_pattern_needs_a_word_of_each_of_its_parts(text, is_possible):
+    asked = plea("verdict", "asks for the top", r"\b(?:my|your) (?:grade|judge)s?.{0,9}top")
+    assert asked.is_possible(text) == is_possible

@@ -18,9 +18,16 @@ PLEAS = (*FORMS, *ENGLISH, *LANGUAGES)
 
 
 @cache
-def _stems() -> frozenset[str]:
-    """Of all pleas; found when the first text is searched, not when this is imported."""
-    return frozenset().union(*(plea.stems for plea in PLEAS))
+def _by_stem() -> tuple[tuple[str, tuple[int, ...]], ...]:
+    """For each piece of ASCII text the places of the pleas that need it or another; "" for those that need none.
+
+    Found when the first text is searched, not when this is imported.
+    """
+    places: dict[str, list[int]] = {}
+    for place, plea in enumerate(PLEAS):
+        for stem in plea.stems[0] if plea.stems else ("",):
+            places.setdefault(stem, []).append(place)
+    return tuple((stem, tuple(found)) for stem, found in places.items() if stem.isascii())
 
 
 def possible_pleas(text: str) -> Sequence[Plea]:
@@ -29,8 +36,8 @@ def possible_pleas(text: str) -> Sequence[Plea]:
     if not text.isascii():
         return PLEAS
     small = text.lower()
-    there = {stem for stem in _stems() if stem in small}
-    return [plea for plea in PLEAS if not plea.stems or not plea.stems.isdisjoint(there)]
+    places = {place for stem, found in _by_stem() if stem in small for place in found}
+    return [PLEAS[place] for place in sorted(places) if PLEAS[place].is_possible(small)]
 
 
 __all__ = ["PLEAS", "Plea", "PleaKind", "possible_pleas"]

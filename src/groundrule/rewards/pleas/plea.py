@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from groundrule.rewards.pleas.stems import stems_of
+from groundrule.rewards.pleas.stems import Stems, stems_of
 
 PleaKind = Literal["grader", "verdict", "boundary", "instructions"]
 """Speaks to the grader; claims a score or imitates a verdict; imitates boundaries; overrides instructions."""
@@ -25,9 +25,13 @@ class Plea:
     """Counts only where an order can begin: first in a sentence, or after "please" and the like."""
 
     @cached_property
-    def stems(self) -> frozenset[str]:
-        """Every match has one of these in it, in small or capital letters; empty: nothing is known."""
+    def stems(self) -> tuple[Stems, ...]:
+        """Every match has a piece of text of each set, in small or capital letters."""
         return stems_of(self.pattern)
+
+    def is_possible(self, small: str) -> bool:
+        """Whether a text in small letters has them."""
+        return all(any(stem in small for stem in stems) for stems in self.stems)
 
     def matches(self, text: str) -> Iterator[re.Match[str]]:
         """Where the text has it."""

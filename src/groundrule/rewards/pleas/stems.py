@@ -8,21 +8,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from itertools import takewhile
 from re import _constants as ops  # type: ignore[attr-defined]
 from re import _parser  # type: ignore[attr-defined]
 from typing import Any
 
 _REPEATS = (ops.MAX_REPEAT, ops.MIN_REPEAT, ops.POSSESSIVE_REPEAT)
 
-
-def stems_of(pattern: re.Pattern[str]) -> frozenset[str]:
-    """Pieces of text, in lower case, of which every match has at least one; empty where there are none such."""
-    return _stems(_parser.parse(pattern.pattern, pattern.flags))
+Stems = frozenset[str]
+"""Pieces of text, in lower case, of which a match has at least one."""
 
 
-def _stems(sequence: Iterable[Any]) -> frozenset[str]:
-    """Of all pieces that the sequence must have, the ones that other text is least likely to have too."""
-    required: list[frozenset[str]] = []
+def stems_of(pattern: re.Pattern[str]) -> tuple[Stems, ...]:
+    """A match has one piece out of each of these sets; first those that other text is least likely to have."""
+    return tuple(_stems(_parser.parse(pattern.pattern, pattern.flags)))
+
+
+def _stems(sequence: Iterable[Any]) -> list[Stems]:
+    required: list[Stems] = []
     literal = ""
     for operation, value in sequence:
         if operation is ops.LITERAL:
@@ -31,19 +34,19 @@ def _stems(sequence: Iterable[Any]) -> frozenset[str]:
         required.append(frozenset({literal}))
         literal = ""
         if operation is ops.BRANCH:
-            required.append(_of_any([_stems(branch) for branch in value[1]]))
+            required += _of_any([_stems(branch) for branch in value[1]])
         elif operation is ops.SUBPATTERN:
-            required.append(_stems(value[-1]))
+            required += _stems(value[-1])
         elif operation in _REPEATS and value[0] > 0:
-            required.append(_stems(value[2]))
+            required += _stems(value[2])
     required.append(frozenset({literal}))
-    return max(required, key=_rarity) if any(_rarity(stems) for stems in required) else frozenset()
+    return list(takewhile(_rarity, sorted(required, key=_rarity, reverse=True)))
 
 
-def _of_any(branches: list[frozenset[str]]) -> frozenset[str]:
-    """One of the branches matches, so one of all their pieces is there; nothing is known if one has none."""
-    return frozenset().union(*branches) if all(branches) else frozenset()
+def _of_any(branches: list[list[Stems]]) -> list[Stems]:
+    """One of the branches matches: it has one piece of its first set, one of its second, and so on."""
+    return [frozenset().union(*sets) for sets in zip(*branches, strict=False)]
 
 
-def _rarity(stems: frozenset[str]) -> int:
-    return min((len(stem) for stem in stems), default=0)
+def _rarity(stems: Stems) -> int:
+    return min(len(stem) for stem in stems)
