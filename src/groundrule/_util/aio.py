@@ -27,10 +27,11 @@ async def settle(
     """
 
     results: list[T | BaseException] = [asyncio.CancelledError("not started") for _ in awaitables]
+    is_plain = limit is None and timeout_s is None
 
     async def member(index: int, awaitable: Awaitable[T]) -> None:
         try:
-            results[index] = await _bounded(awaitable, limit, timeout_s)
+            results[index] = await (awaitable if is_plain else _bounded(awaitable, limit, timeout_s))
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
@@ -42,17 +43,25 @@ async def settle(
             on_each(index, results[index])
 
     tasks = [asyncio.ensure_future(member(i, a)) for i, a in enumerate(awaitables)]
+    all_well = False
     try:
         await _all(tasks)
+        all_well = not any(isinstance(result, BaseException) for result in results)
     finally:
-        # A task given by the caller may still wait for its turn, with no member awaiting it yet.
-        running = [*tasks, *(a for a in awaitables if isinstance(a, asyncio.Future))]
-        for task in running:
-            task.cancel()
-        await asyncio.gather(*running, return_exceptions=True)
-        for awaitable in awaitables:
-            _close_unstarted(awaitable)
+        if not all_well:
+            await _end(tasks, awaitables)
     return results
+
+
+async def _end(tasks: Sequence[asyncio.Future[None]], awaitables: Sequence[Awaitable[Any]]) -> None:
+    """Leave nothing running and nothing unawaited."""
+    # A task given by the caller may still wait for its turn, with no member awaiting it yet.
+    running = [*tasks, *(a for a in awaitables if isinstance(a, asyncio.Future))]
+    for task in running:
+        task.cancel()
+    await asyncio.gather(*running, return_exceptions=True)
+    for awaitable in awaitables:
+        _close_unstarted(awaitable)
 
 
 async def _all(tasks: Sequence[asyncio.Future[None]]) -> None:

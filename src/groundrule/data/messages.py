@@ -18,7 +18,10 @@ _TEXT_TYPES = ("text", "input_text", "output_text")
 
 def is_choice(item: object) -> bool:
     """True for an OpenAI `Choice`: something with a message and a finish reason."""
-    return not isinstance(item, Mapping) and hasattr(item, "message") and hasattr(item, "finish_reason")
+    # Asked of every message of every group; a dict is told at once, a Mapping in general is not.
+    return (
+        not isinstance(item, (dict, Mapping)) and hasattr(item, "message") and hasattr(item, "finish_reason")
+    )
 
 
 def message_of(item: Any) -> Message:
@@ -28,7 +31,8 @@ def message_of(item: Any) -> Message:
     content, which becomes "". Reasoning and refusals are kept under their own keys.
     """
     if not is_choice(item):
-        message = {key: value for key, value in dict(item).items() if value is not None}
+        given = item if isinstance(item, dict) else dict(item)
+        message = {key: value for key, value in given.items() if value is not None}
         if message.get("role") == "assistant":
             message.setdefault("content", "")
         return message
@@ -70,13 +74,13 @@ def images_of(content: Any) -> list[dict[str, Any]]:
     ]
 
 
-def canonical(message: Mapping[str, Any]) -> Message:
-    """One form for messages that mean the same, for comparing and hashing.
+def canonical(item: Any) -> Message:
+    """One form for messages and Choices that mean the same, for comparing and hashing.
 
     Nulls are dropped, a list of text parts becomes one string, tool-call arguments that are JSON
     are written in one way.
     """
-    result = message_of(message)
+    result = message_of(item)
     content = result.get("content")
     if isinstance(content, list) and all(_is_text(part) for part in content):
         result["content"] = text_of(content)

@@ -163,7 +163,7 @@ class ReplyCache:
 def default_cache() -> ReplyCache:
     """The cache in the user's cache folder, one object per process and folder."""
     path = cache_folder() / "replies.sqlite"
-    return _defaults.setdefault(path, ReplyCache(path))
+    return _defaults.get(path) or _defaults.setdefault(path, ReplyCache(path))
 
 
 _defaults: dict[Path, ReplyCache] = {}

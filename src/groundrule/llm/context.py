@@ -6,6 +6,7 @@ long without a word, so whoever knows better says so (`num_ctx`, `max_model_len`
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -69,9 +70,13 @@ def context_of(model: str, params: Mapping[str, Any] | None = None, *, endpoint:
     name = model.lower()
     if name.startswith(("ollama/", "ollama_chat/")) or ":11434" in endpoint:
         return OLLAMA
+    if (known := _by_name(name)) is not None:
+        return known
+    return UNKNOWN_API_MODEL if "/" in name or endpoint.startswith("http") else None
+
+
+@functools.lru_cache(maxsize=256)
+def _by_name(name: str) -> int | None:
     if size := _IN_THE_NAME.search(name):
         return int(size[1]) * 1_000 if size[1] else int(size[2]) * 1_000_000
-    for family, tokens in _BY_FAMILY:
-        if family.search(name):
-            return tokens
-    return UNKNOWN_API_MODEL if "/" in name or endpoint.startswith("http") else None
+    return next((tokens for family, tokens in _BY_FAMILY if family.search(name)), None)

@@ -32,7 +32,7 @@ class MeteredClient:
         if reply.cost_usd is None:
             price = ledger.price_of(name)
             cost = 0.0 if self._is_free else price.cost_usd(reply.usage) if price else None
-            reply = replace(reply, cost_usd=cost)
+            reply = reply if cost is None else replace(reply, cost_usd=cost)
         ledger.record(call_of(name, request.purpose, reply))
         return reply
 

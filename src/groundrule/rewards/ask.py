@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from groundrule.data.messages import Message, text_of
@@ -99,7 +99,7 @@ async def _ask_cached(
                 current_ledger().record(call_of(judge.model, purpose, reply))
                 return answer
         fresh = await _ask_until_read(judge, messages, read, purpose, max_reasks)
-        kept = asdict(fresh.reply)
+        kept = {**vars(fresh.reply), "usage": vars(fresh.reply.usage)}
         cache.put(key, {name: value for name, value in kept.items() if name not in ("cost_usd", "cached")})
         return fresh
 
@@ -151,8 +151,10 @@ def check_prompt_arrived(messages: Sequence[Message], reply: ChatReply, context:
     through: a cut of less than half where the context is not known, and servers that count nothing.
     """
     counted = reply.usage.prompt_tokens
+    if counted is None or _most_tokens(_all_text(messages)) < _SMALLEST_CONTEXT:
+        return
     sent = estimated_tokens(messages)
-    if counted is None or sent < _SMALLEST_CONTEXT:
+    if sent < _SMALLEST_CONTEXT:
         return
     if context is not None and counted >= context - _FEWEST_REPLY_TOKENS:
         raise JudgeReplyError(
@@ -172,6 +174,14 @@ def check_prompt_arrived(messages: Sequence[Message], reply: ChatReply, context:
 
 def estimated_tokens(messages: Sequence[Message]) -> int:
     """A cautious guess without a tokenizer: 4 ASCII characters a token, other characters 0.6 tokens each."""
-    text = _RUNS.sub(r"\1\1\1\1", "".join(text_of(message.get("content")) for message in messages))
+    return _most_tokens(_RUNS.sub(r"\1\1\1\1", _all_text(messages)))
+
+
+def _all_text(messages: Sequence[Message]) -> str:
+    return "".join(text_of(message.get("content")) for message in messages)
+
+
+def _most_tokens(text: str) -> int:
+    """The same guess for a text in which runs of one character are not shortened."""
     ascii_count = len(text.encode("ascii", "ignore"))
     return int(ascii_count / 4 + (len(text) - ascii_count) * 0.6)

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any
 
 from groundrule.data.group import TrajectoryGroup
-from groundrule.data.messages import Message, Tools, canonical, is_choice, message_of
+from groundrule.data.messages import Message, Tools, canonical, is_choice
 from groundrule.data.trajectory import History
 
 Turn = dict[str, Any]
@@ -46,7 +46,15 @@ class Attempt:
 
     def evidence_after(self, turns: int) -> str:
         """What there is to judge apart from so many opening turns, as one text."""
-        return "\n".join([*self.turn_keys[turns:], self._rest_key])
+        known = self._evidence.get(turns)
+        if known is None:
+            known = self._evidence[turns] = "\n".join([*self.turn_keys[turns:], self._rest_key])
+        return known
+
+    @cached_property
+    def _evidence(self) -> dict[int, str]:
+        """By opening turns left out: every draw and every comparison asks for the same two texts."""
+        return {}
 
     @cached_property
     def turn_keys(self) -> tuple[str, ...]:
@@ -54,7 +62,14 @@ class Attempt:
         return tuple(turn_key(turn) for turn in self.turns)
 
     @cached_property
+    def system_keys(self) -> tuple[str, ...]:
+        """The same of its system messages."""
+        return self.turn_keys[: len(self.system)]
+
+    @cached_property
     def _rest_key(self) -> str:
+        if self.tools is None and not self.histories:
+            return _NOTHING_MORE
         return turn_key([self.histories, self.tools])
 
 
@@ -89,8 +104,12 @@ def attempt_of(
 
 def shared_system_len(attempts: Sequence[Attempt]) -> int:
     """How many opening system messages all attempts have in common; 0 where their prompts differ."""
-    prompts = {attempt.turn_keys[: len(attempt.system)] for attempt in attempts}
-    return len(attempts[0].system) if len(prompts) == 1 else 0
+    return 0 if not attempts or differ_in_system(attempts) else len(attempts[0].system)
+
+
+def differ_in_system(attempts: Sequence[Attempt]) -> bool:
+    """True where not all attempts were given the same system prompt."""
+    return len({attempt.system_keys for attempt in attempts}) > 1
 
 
 def evidence_keys(attempts: Sequence[Attempt]) -> list[str]:
@@ -109,6 +128,9 @@ def turn_key(value: Any) -> str:
 
 _canonical = json.JSONEncoder(sort_keys=True, default=str)
 """Made once: `json.dumps` makes one for each value that is not written in its default way."""
+
+_NOTHING_MORE = turn_key([(), None])
+"""Of an attempt without further conversations and tools, as most are."""
 
 
 def shared_len(attempts: Sequence[Attempt]) -> int:
@@ -153,7 +175,7 @@ def _turns(items: Iterable[Any], show_reasoning: bool) -> tuple[Turn, ...]:
 
 
 def _turn(item: Any, calls: _Calls, show_reasoning: bool) -> Turn:
-    message = canonical(message_of(item))
+    message = canonical(item)
     role, content = message.get("role", "user"), message.get("content", "")
     if role == "assistant" and isinstance(content, str) and not show_reasoning:
         content = _THINKING.sub("", content, count=1)
@@ -183,5 +205,6 @@ def _calls_of(message: Message) -> list[Message]:
 
 
 def _refusal_parts(content: Any) -> str:
-    parts = content if isinstance(content, list) else []
-    return "".join(str(part.get("refusal") or "") for part in parts if isinstance(part, Mapping))
+    if not isinstance(content, list):
+        return ""
+    return "".join(str(part.get("refusal") or "") for part in content if isinstance(part, Mapping))

@@ -15,7 +15,7 @@ from groundrule.rewards.attempt import Attempt, evidence_keys
 from groundrule.rewards.fit import Fitted, fit
 from groundrule.rewards.judges import Judge
 from groundrule.rewards.parse import parse_chat_reply
-from groundrule.rewards.probes import Probes, insert_probes
+from groundrule.rewards.probes import Probed, Probes, insert_probes
 from groundrule.rewards.prompt import instructions, judge_messages, prompt_version
 
 
@@ -73,8 +73,7 @@ class RulerReader:
         """One call, with the probes that it is due."""
         seed = derive("ruler", self.seed, number)
         shown = [attempts[index] for index in order]
-        rng = random.Random(derive("probes", seed, *evidence_keys(shown)))
-        probed = insert_probes(shown, self.probes, rng)
+        probed = self._probed(shown, seed)
         fitted: list[Fitted] = []  # The last one is that of the judge which answered.
         answer = await ask(
             [judge.for_members(len(probed.shown)) for judge in self.judges],
@@ -94,6 +93,11 @@ class RulerReader:
             cost_usd=answer.cost_usd,
             metrics=probed.check(values),
         )
+
+    def _probed(self, shown: Sequence[Attempt], seed: int) -> Probed:
+        if self.probes == Probes():
+            return Probed(list(shown), list(range(len(shown))))
+        return insert_probes(shown, self.probes, random.Random(derive("probes", seed, *evidence_keys(shown))))
 
     def _messages(
         self, judge: Judge, shown: Sequence[Attempt], seed: int, fitted: list[Fitted]

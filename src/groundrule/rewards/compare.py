@@ -6,7 +6,7 @@ import logging
 from collections.abc import Sequence
 
 from groundrule.data.score import Score, Scores
-from groundrule.rewards.attempt import Attempt, evidence_keys, turn_key
+from groundrule.rewards.attempt import Attempt, differ_in_system, evidence_keys
 from groundrule.rewards.calibration import Calibration
 from groundrule.rewards.calls import Reader
 from groundrule.rewards.debug import print_ranking
@@ -110,7 +110,7 @@ def _warn_about(attempts: Sequence[Attempt]) -> None:
             len(attempts),
             GOOD_GROUP_SIZE,
         )
-    if len({turn_key(attempt.system) for attempt in attempts}) > 1:
+    if differ_in_system(attempts):
         logger.warning(
             "the trajectories of one group carry different system prompts; each is judged by its own"
         )

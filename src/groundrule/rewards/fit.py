@@ -8,6 +8,7 @@ shared beginning only what agents and tools wrote can be shortened too, where it
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -60,7 +61,7 @@ def fit(
     unless said otherwise. Raises `JudgeError` with the sizes when even the floor of each attempt does not fit.
     """
     reply = _REPLY_TOKENS + _REPLY_TOKENS_EACH * len(attempts) if reply_tokens is None else reply_tokens
-    room = int(budget_tokens * _MARGIN) - most_tokens(instructions) - reply
+    room = int(budget_tokens * _MARGIN) - _instructions_tokens(instructions) - reply
     whole = Fitted(list(attempts), [0.0] * len(attempts))
     if sum(len(attempt.key) for attempt in attempts) * _MOST_TOKENS_A_CHARACTER < room or not attempts:
         return whole
@@ -84,6 +85,12 @@ def fit(
         fitted.attempts.append(attempt if size <= cap else plan.rebuilt(attempt, short))
         fitted.elided.append(0.0 if size <= cap else max(0.0, 1 - _size(short) / size))
     return fitted
+
+
+@functools.lru_cache(maxsize=16)
+def _instructions_tokens(instructions: str) -> int:
+    """Remembered: one judge is told the same for every group."""
+    return most_tokens(instructions)
 
 
 @dataclass(frozen=True)

@@ -56,6 +56,7 @@ _STEP_BY_STEP = re.compile(
 )
 _MARKUP = re.compile(r"</?[a-zA-Z][^<>\n]{0,40}>|\\(?:boxed|text|begin|end)\b(?:\{[a-z*]*\})?|```\w*")
 _SENTENCE_END = re.compile(r"[.!?:;\n。！？：；…।]+")
+_WORD = re.compile(r"[a-z0-9']+")
 _LONGEST = 400
 """Characters; a longer answer is no mere opener."""
 
@@ -118,7 +119,7 @@ def _says_nothing(text: str) -> str | None:
         return None
     if not any(_is_substance(character) for character in _MARKUP.sub("", bare)):
         return f"the answer has no letter, digit or symbol: {bare[:40]!r}"
-    pieces = [_plain(piece) for piece in _SENTENCE_END.split(_MARKUP.sub(" ", bare))]
+    pieces = (_plain(piece) for piece in _SENTENCE_END.split(_MARKUP.sub(" ", bare)))
     if all(piece in _openers() or _STEP_BY_STEP.fullmatch(piece) for piece in pieces if piece):
         return f"the answer is only an opener: {bare[:60]!r}"
     return None
@@ -136,6 +137,8 @@ def _openers() -> frozenset[str]:
 
 def _plain(text: str) -> str:
     """Small letters without accents and without what stands around and between the words."""
+    if text.isascii():
+        return " ".join(_WORD.findall(text.lower()))
     folded = unicodedata.normalize("NFKD", text.replace("’", "'")).casefold()
     letters = [c if c == "'" or _is_substance(c) else " " for c in folded if not unicodedata.combining(c)]
     return " ".join("".join(letters).split())

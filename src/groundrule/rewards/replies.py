@@ -25,7 +25,8 @@ _LANDMARK = re.compile(
     rf"(?P<opening>{_OPEN_TAG})|(?P<closing>{_CLOSE_TAG})|(?P<json>{_JSON_START})", re.IGNORECASE
 )
 _CLOSING = re.compile(_CLOSE_TAG, re.IGNORECASE)
-_STRUCTURE = re.compile(r"""[\[\]{}"']""")
+_UP_TO_SIGN = re.compile(r"""(?:[^\[\]{}"']++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+([\[\]{}"'])""", re.DOTALL)
+"""Strings in double quotes are passed over whole; where the sign is such a quote, its string is never closed."""
 _CLOSER = {"{": "}", "[": "]"}
 
 
@@ -85,8 +86,8 @@ def _balanced_end(text: str, start: int) -> int | None:
     """Where the JSON value that begins at `start` ends; None when its brackets do not match up."""
     expected: list[str] = []
     at = start
-    while mark := _STRUCTURE.search(text, at):
-        sign, at = mark[0], mark.end()
+    while mark := _UP_TO_SIGN.match(text, at):
+        sign, at = mark[1], mark.end()
         if sign in _CLOSER:
             expected.append(_CLOSER[sign])
             if len(expected) > MAX_DEPTH:
@@ -96,8 +97,8 @@ def _balanced_end(text: str, start: int) -> int | None:
                 return None
             if not expected:
                 return at
-        elif sign == '"' or _opens_string(text, mark.start()):
-            string_end = end_of_string(text, mark.start())
+        elif sign == '"' or _opens_string(text, at - 1):
+            string_end = end_of_string(text, at - 1)
             if string_end is None:
                 return None
             at = string_end

@@ -244,7 +244,8 @@ class Ruler:
         return replace(self, passes=self.passes // 2, max_passes=None) if self.passes > 1 else None
 
     async def _reader(self, judges: Sequence[Judge], attempts: Sequence[Attempt]) -> Reader:
-        judges = [replace(judge, stated_context=self.context_tokens) for judge in judges]
+        if self.context_tokens is not None:
+            judges = [replace(judge, stated_context=self.context_tokens) for judge in judges]
         if self.checklist is None:
             return RulerReader(
                 judges=judges,

@@ -61,7 +61,7 @@ def render(attempts: Sequence[Attempt], *, seed: int = 0, show_images: bool = Fa
     page = Page(code=boundary_code(attempts, seed), show_images=show_images)
     page.mark("SPEC")
     page.text(_spec(attempts, system_len))
-    same_tools = all(turn_key(attempt.tools) == turn_key(attempts[0].tools) for attempt in attempts)
+    same_tools = _have_same_tools(attempts)
     if same_tools and attempts:
         _write_tools(page, attempts[0].tools)
     if prefix_len > system_len or opening:
@@ -81,6 +81,11 @@ def render(attempts: Sequence[Attempt], *, seed: int = 0, show_images: bool = Fa
         _write_own_turns(page, attempt.turns[prefix_len:], opening, is_nested=is_nested)
     page.mark("END")
     return Transcript(page.content(), page.code, prefix_len, opening)
+
+
+def _have_same_tools(attempts: Sequence[Attempt]) -> bool:
+    different = [a.tools for a in attempts if a.tools is not attempts[0].tools]
+    return all(turn_key(tools) == turn_key(attempts[0].tools) for tools in different)
 
 
 def shared_opening(attempts: Sequence[Attempt], prefix_len: int) -> str:
