@@ -26,8 +26,8 @@ T = TypeVar("T")
 class Bar(Protocol):
     """What long work tells about itself."""
 
-    def advance(self, count: int = 1, note: str = "") -> None:
-        """`count` more units are done; `note` is shown beside the count."""
+    def advance(self, count: int = 1, note: object = "") -> None:
+        """`count` more units are done; `note` is shown beside the count, as the text that it has by then."""
 
 
 @contextlib.contextmanager
@@ -74,7 +74,7 @@ def _draws_bars(out: TextIO) -> bool:
 class SilentBar:
     """Shows nothing."""
 
-    def advance(self, count: int = 1, note: str = "") -> None: ...
+    def advance(self, count: int = 1, note: object = "") -> None: ...
 
 
 class PlainLines:
@@ -83,11 +83,11 @@ class PlainLines:
     def __init__(self, desc: str, total: int, out: TextIO, clock: Callable[[], float]) -> None:
         self._desc, self._total, self._out, self._clock = desc, total, out, clock
         self._done = 0
-        self._note = ""
+        self._note: object = ""
         self._printed = ""
         self._last = clock()
 
-    def advance(self, count: int = 1, note: str = "") -> None:
+    def advance(self, count: int = 1, note: object = "") -> None:
         self._done += count
         self._note = note
         if self._clock() - self._last >= SECONDS_BETWEEN_LINES:
@@ -98,7 +98,8 @@ class PlainLines:
             self._print()
 
     def _print(self) -> None:
-        line = f"{self._desc}: {self._done}/{self._total}" + (f" ({self._note})" if self._note else "")
+        note = str(self._note)
+        line = f"{self._desc}: {self._done}/{self._total}" + (f" ({note})" if note else "")
         if line != self._printed:
             print(line, file=self._out, flush=True)
         self._printed = line
@@ -112,8 +113,8 @@ class TerminalBar:
         self._screen = screen
         self._task = screen.add_task(desc, total=total, note="")
 
-    def advance(self, count: int = 1, note: str = "") -> None:
-        self._screen.update(self._task, advance=count, note=note)
+    def advance(self, count: int = 1, note: object = "") -> None:
+        self._screen.update(self._task, advance=count, note=str(note))
 
 
 class _Screen:

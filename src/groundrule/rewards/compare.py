@@ -10,7 +10,7 @@ from groundrule.rewards.attempt import Attempt, differ_in_system, evidence_keys
 from groundrule.rewards.calibration import Calibration
 from groundrule.rewards.calls import Reader
 from groundrule.rewards.debug import print_ranking
-from groundrule.rewards.detector import Finding, findings_of
+from groundrule.rewards.detector import Finding, findings_of_each
 from groundrule.rewards.gate import GATED_SCORE, question_len, trivial
 from groundrule.rewards.passes import Measured, Passes, measure
 
@@ -64,7 +64,7 @@ async def compare(
         scores |= {a.key: _score(measured, i, len(attempts)) for i, a in enumerate(shown)}
         metrics |= measured.metrics
         asked = question_len(attempts)
-        flags = {key: findings_of(attempt, asked) for key, attempt in distinct.items()}
+        flags = dict(zip(distinct, findings_of_each(list(distinct.values()), asked), strict=True))
         scores |= {key: _flagged(scores[key], found) for key, found in flags.items() if found}
         if any(flags.values()):
             metrics["judge/flagged"] = float(sum(bool(flags.get(a.key)) for a in attempts))

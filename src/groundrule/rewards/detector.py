@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from groundrule.data.messages import text_of
 from groundrule.rewards.attempt import Attempt, Turn
 from groundrule.rewards.neutral import hidden_spans
-from groundrule.rewards.pleas import PleaKind, possible_pleas
+from groundrule.rewards.pleas import Plea, PleaKind, possible_pleas
 
 _LONGEST_SHOWN = 160
 _DEPTH = 2
@@ -55,9 +55,12 @@ class Finding:
 
 def addresses_grader(text: str) -> list[Finding]:
     """What in the text speaks to a grader, in order; of overlapping findings of a kind only the first."""
-    found = sorted(_search(text, _DEPTH), key=lambda finding: finding.span)
+    return _first_of_each(_search(text, _DEPTH))
+
+
+def _first_of_each(found: list[Finding]) -> list[Finding]:
     kept: list[Finding] = []
-    for finding in found:
+    for finding in sorted(found, key=lambda finding: finding.span):
         if not any(before.kind == finding.kind and before.span[1] > finding.span[0] for before in kept):
             kept.append(finding)
     return kept
@@ -69,15 +72,32 @@ def findings_of(attempt: Attempt, start: int = 0) -> list[Finding]:
     `start` is how many opening turns the whole group shares; they are not searched, nor is what a user wrote
     (but the names that turns carry are).
     """
-    found: list[Finding] = []
+    return findings_of_each([attempt], start)[0]
+
+
+def findings_of_each(attempts: Sequence[Attempt], start: int = 0) -> list[list[Finding]]:
+    """The same for all attempts of a group. What none of them can have is looked for only once."""
+    texts = [[place for place in _places(attempt, start) if place[1]] for attempt in attempts]
+    ascii_texts = [text for places in texts for _, text in places if text.isascii()]
+    among = possible_pleas("\n".join(ascii_texts))
+    return [
+        [
+            replace(finding, where=where)
+            for where, text in places
+            for finding in _first_of_each(_search(text, _DEPTH, among if text.isascii() else None))
+        ]
+        for places in texts
+    ]
+
+
+def _places(attempt: Attempt, start: int) -> Iterator[tuple[str, str]]:
+    """Each text of an attempt that is searched, and where it stands."""
     conversations = [("", attempt.turns[start:], start)]
     conversations += [(f"conversation {i}, ", turns, 0) for i, turns in enumerate(attempt.histories, start=1)]
     for prefix, turns, first in conversations:
         for number, turn in enumerate(turns, start=first + 1):
             for part, text in _texts(turn):
-                where = f"{prefix}turn {number}, {part}"
-                found.extend(replace(finding, where=where) for finding in addresses_grader(text))
-    return found
+                yield f"{prefix}turn {number}, {part}", text
 
 
 def _texts(turn: Turn) -> Iterator[tuple[str, str]]:
@@ -104,12 +124,12 @@ def _spaced(name: str) -> str:
     return str(name).replace("_", " ")
 
 
-def _search(text: str, depth: int) -> list[Finding]:
+def _search(text: str, depth: int, among: Sequence[Plea] | None = None) -> list[Finding]:
     if not text:
         return []
     found: list[Finding] = []
     for form in _forms(text):
-        for plea in possible_pleas(form.text):
+        for plea in possible_pleas(form.text, among):
             for match in plea.matches(form.text):
                 said = " ".join(match[0].split())[:_LONGEST_SHOWN]
                 found.append(Finding(form.span(*match.span()), plea.kind, plea.why, said))

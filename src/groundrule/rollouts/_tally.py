@@ -51,9 +51,10 @@ class Tally:
 
     def advance(self, count: int = 1) -> None:
         """Move the bar on by `count` rollouts."""
-        self.bar.advance(count, self._note())
+        self.bar.advance(count, self)
 
-    def _note(self) -> str:
+    def __str__(self) -> str:
+        """What the bar shows beside the count."""
         failed = len(self._exceptions)
         names = [n for n in self._sums if n != "reward"][: self._max_metrics]
         names = ["reward", *names] if "reward" in self._sums else names

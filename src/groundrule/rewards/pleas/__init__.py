@@ -30,12 +30,17 @@ def _by_stem() -> tuple[tuple[str, tuple[int, ...]], ...]:
     return tuple((stem, tuple(found)) for stem, found in places.items() if stem.isascii())
 
 
-def possible_pleas(text: str) -> Sequence[Plea]:
-    """The pleas that the text may have, judged by words that it must have for them."""
+def possible_pleas(text: str, among: Sequence[Plea] | None = None) -> Sequence[Plea]:
+    """The pleas that the text may have, judged by words that it must have for them.
+
+    `among` are those that a longer text may have of which this one is a part.
+    """
     # Outside ASCII more letters are equal to each other, for a pattern, than their small forms show.
     if not text.isascii():
         return PLEAS
     small = text.lower()
+    if among is not None:
+        return [plea for plea in among if plea.is_possible(small)]
     places = {place for stem, found in _by_stem() if stem in small for place in found}
     return [PLEAS[place] for place in sorted(places) if PLEAS[place].is_possible(small)]
 
