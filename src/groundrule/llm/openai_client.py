@@ -128,11 +128,11 @@ class OpenAIClient:
         return await self._transport.post(
             _completions(url),
             written.encode("utf-8", "replace"),  # Halves of surrogate pairs: no HTTP body can carry them.
-            {**self._headers(url, key), **(params.get("extra_headers") or {})},
+            self._headers(url, key, params.get("extra_headers") or {}),
             what=what,
         )
 
-    def _headers(self, url: str, key: str) -> dict[str, str]:
+    def _headers(self, url: str, key: str, extra: Mapping[str, str]) -> dict[str, str]:
         headers = {
             "Content-Type": "application/json",
             "Accept": "application/json",
@@ -144,12 +144,13 @@ class OpenAIClient:
             for variable, name in _OPENAI_HEADERS.items():
                 if value := os.environ.get(variable):
                     headers[name] = value
-        return headers
+        given = {name.lower() for name in extra}
+        return {**{name: value for name, value in headers.items() if name.lower() not in given}, **extra}
 
     def _provider_error(self, answer: Answer, model: str, url: str) -> ProviderError:
         fault = fault_from(answer.body, answer.reason)
         remedy = _REMEDIES.get(answer.status, "").format(key_variable=self._key_variable or "api_key")
-        if location := answer.headers.get("location"):
+        if 300 <= answer.status < 400 and (location := answer.headers.get("location")):
             remedy = f"it points to {location[:200]!r}; give the address that is right as the base URL"
         message = f"{model} at {_host(url)} answered {answer.status}: {fault.message}"
         return ProviderError(
