@@ -15,8 +15,14 @@ from typing import Any
 
 _REPEATS = (ops.MAX_REPEAT, ops.MIN_REPEAT, ops.POSSESSIVE_REPEAT)
 
+_MOST_LETTERS = 3
+_EVERYDAY = frozenset("answer attempt output reply response solution the".split())
+"""What most answers have."""
+
 Stems = frozenset[str]
 """Pieces of text, in lower case, of which a match has at least one."""
+
+_NOTHING: Stems = frozenset({""})
 
 
 def stems_of(pattern: re.Pattern[str]) -> tuple[Stems, ...]:
@@ -26,21 +32,29 @@ def stems_of(pattern: re.Pattern[str]) -> tuple[Stems, ...]:
 
 def _stems(sequence: Iterable[Any]) -> list[Stems]:
     required: list[Stems] = []
-    literal = ""
+    literal = _NOTHING
     for operation, value in sequence:
-        if operation is ops.LITERAL:
-            literal += chr(value).lower()
+        if letters := _letters(operation, value):
+            literal = frozenset(stem + letter for stem in literal for letter in letters)
             continue
-        required.append(frozenset({literal}))
-        literal = ""
+        required.append(literal)
+        literal = _NOTHING
         if operation is ops.BRANCH:
             required += _of_any([_stems(branch) for branch in value[1]])
         elif operation is ops.SUBPATTERN:
             required += _stems(value[-1])
         elif operation in _REPEATS and value[0] > 0:
             required += _stems(value[2])
-    required.append(frozenset({literal}))
+    required.append(literal)
     return list(takewhile(_rarity, sorted(required, key=_rarity, reverse=True)))
+
+
+def _letters(operation: Any, value: Any) -> list[str]:
+    """What stands for one character that is known, or is one of a few."""
+    items = [(operation, value)] if operation is ops.LITERAL else value if operation is ops.IN else []
+    if len(items) > _MOST_LETTERS or any(kind is not ops.LITERAL for kind, _ in items):
+        return []
+    return [chr(code).lower() for _, code in items]
 
 
 def _of_any(branches: list[list[Stems]]) -> list[Stems]:
@@ -49,4 +63,4 @@ def _of_any(branches: list[list[Stems]]) -> list[Stems]:
 
 
 def _rarity(stems: Stems) -> int:
-    return min(len(stem) for stem in stems)
+    return min(1 if stem in _EVERYDAY else len(stem) for stem in stems)
