@@ -54,5 +54,6 @@ def cache_folder() -> Path:
     """Where downloads and judge replies are kept: `$XDG_CACHE_HOME/groundrule`, for its owner only."""
     base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     folder = Path(base) / "groundrule"
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if not folder.is_dir():
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     return folder

@@ -29,12 +29,17 @@ logger = logging.getLogger(__name__)
 SCHEMA_VERSION = 1
 """Part of every key: entries written under another version are never read."""
 
+_FILE = "replies.sqlite"
 _BUSY_S = 30.0
+
+
+_json = json.JSONEncoder(separators=(",", ":"))
+_sorted_json = json.JSONEncoder(separators=(",", ":"), sort_keys=True)
 
 
 def cache_key(**parts: Any) -> str:
     """The key for whatever determines an answer. A part that is absent differs from any value."""
-    text = json.dumps({"schema": SCHEMA_VERSION, **parts}, sort_keys=True, separators=(",", ":"))
+    text = _sorted_json.encode({"schema": SCHEMA_VERSION, **parts})
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
@@ -42,7 +47,7 @@ class ReplyCache:
     """Keys and JSON values in one file, by default `replies.sqlite` in the user's cache folder."""
 
     def __init__(self, path: str | Path | None = None) -> None:
-        self.path = cache_folder() / "replies.sqlite" if path is None else Path(path)
+        self.path = cache_folder() / _FILE if path is None else Path(path)
         self._local = threading.local()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -57,7 +62,7 @@ class ReplyCache:
 
     def put(self, key: str, value: Any) -> None:
         """Keep a value; an older one under the same key is replaced."""
-        text = json.dumps(value, separators=(",", ":"))
+        text = _json.encode(value)
         with self._connection() as connection:
             connection.execute(
                 "INSERT OR REPLACE INTO replies (key, value, at) VALUES (?, ?, ?)",
@@ -162,8 +167,8 @@ class ReplyCache:
 
 def default_cache() -> ReplyCache:
     """The cache in the user's cache folder, one object per process and folder."""
-    path = cache_folder() / "replies.sqlite"
-    return _defaults.get(path) or _defaults.setdefault(path, ReplyCache(path))
+    folder = cache_folder()
+    return _defaults.get(folder) or _defaults.setdefault(folder, ReplyCache(folder / _FILE))
 
 
 _defaults: dict[Path, ReplyCache] = {}

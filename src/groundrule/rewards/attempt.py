@@ -6,6 +6,7 @@ attempt, so that two attempts that did the same look the same.
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,6 +31,8 @@ class Attempt:
     turns: tuple[Turn, ...]
     tools: Tools | None = None
     histories: tuple[tuple[Turn, ...], ...] = ()
+    _evidence: dict[int, str] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """By opening turns left out: every draw and every comparison asks for the same two texts."""
 
     @cached_property
     def system(self) -> tuple[Turn, ...]:
@@ -52,21 +55,16 @@ class Attempt:
         return known
 
     @cached_property
-    def _evidence(self) -> dict[int, str]:
-        """By opening turns left out: every draw and every comparison asks for the same two texts."""
-        return {}
-
-    @cached_property
     def turn_keys(self) -> tuple[str, ...]:
         """One canonical text for each turn."""
-        return tuple(turn_key(turn) for turn in self.turns)
+        return tuple(_key_of(turn) for turn in self.turns)
 
     @cached_property
     def system_keys(self) -> tuple[str, ...]:
         """The same of its system messages."""
         return self.turn_keys[: len(self.system)]
 
-    @cached_property
+    @property
     def _rest_key(self) -> str:
         if self.tools is None and not self.histories:
             return _NOTHING_MORE
@@ -124,6 +122,19 @@ def evidence_keys(attempts: Sequence[Attempt]) -> list[str]:
 def turn_key(value: Any) -> str:
     """A canonical text; `==` on the values would take True for 1."""
     return _canonical.encode(value)
+
+
+def _key_of(turn: Turn) -> str:
+    """The same for a turn. What was asked in plain text is asked of every member of a group."""
+    role, content = turn["role"], turn["content"]
+    if len(turn) == 3 and role in ("system", "user") and isinstance(content, str) and not turn["calls"]:
+        return _key_of_question(role, content)
+    return turn_key(turn)
+
+
+@functools.lru_cache(maxsize=16)
+def _key_of_question(role: str, content: str) -> str:
+    return turn_key({"role": role, "content": content, "calls": []})
 
 
 _canonical = json.JSONEncoder(sort_keys=True, default=str)

@@ -117,9 +117,10 @@ def _says_nothing(text: str) -> str | None:
         return "the answer is empty"
     if len(bare) > _LONGEST:
         return None
-    if not any(_is_substance(character) for character in _MARKUP.sub("", bare)):
+    words = _MARKUP.sub(" ", bare)
+    if not any(_is_substance(character) for character in words):
         return f"the answer has no letter, digit or symbol: {bare[:40]!r}"
-    pieces = (_plain(piece) for piece in _SENTENCE_END.split(_MARKUP.sub(" ", bare)))
+    pieces = (_plain(piece) for piece in _SENTENCE_END.split(words))
     if all(piece in _openers() or _STEP_BY_STEP.fullmatch(piece) for piece in pieces if piece):
         return f"the answer is only an opener: {bare[:60]!r}"
     return None
