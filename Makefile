@@ -1,6 +1,7 @@
 # Two commands: `make demo` and `make test`. Both set everything up first.
 #
 #   make demo STEPS=8 SEED=0      train the embedded model, print before -> after, write a report
+#   make demo-rlvr SEED=0         train the embedded model by a verifier alone, print pass@k before -> after
 #   make test                     format, lint, types, layers, tests
 #   make measure                  the slow measurements behind the figures in README.md
 #   make soak MINUTES=20          a server under full load of everything at once, watched until the end
@@ -18,7 +19,7 @@ STAMP := $(VENV)/.ready
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 CALM := OMP_WAIT_POLICY=passive
 
-.PHONY: setup demo test check format measure soak clean
+.PHONY: setup demo demo-rlvr test check format measure soak clean
 
 setup: $(STAMP)
 
@@ -30,6 +31,9 @@ $(STAMP): pyproject.toml constraints.txt
 
 demo: setup
 	$(CALM) $(BIN)/groundrule demo --steps $(STEPS) --seed $(SEED)
+
+demo-rlvr: setup
+	$(CALM) $(BIN)/groundrule demo-rlvr --seed $(SEED)
 
 check: setup
 	$(BIN)/ruff format --check .

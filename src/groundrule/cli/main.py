@@ -22,6 +22,7 @@ VERBS = {
         "demo",
         "Train the embedded model on the built-in support questions and report what it learned.",
     ),
+    "demo-rlvr": ("demo_rlvr", "Train the embedded model on sums by a verifier alone."),
     "doctor": ("doctor", "Say why a run learned nothing, or too little."),
     "judge-eval": (
         "judge_eval",
@@ -31,6 +32,7 @@ VERBS = {
     "reward-bench": ("reward_bench", "Measure a reward function on labelled answers before training on it."),
     "score": ("score", "Score the groups of a JSONL file with a judge."),
     "serve": ("serve", "Answer OpenAI-compatible requests with a model, or with what a run learned."),
+    "sft": ("sft", "Warm a model up on conversations that show how to answer."),
     "train": ("train", "Train a model as a TOML file says; the same command resumes an interrupted run."),
     "verify": ("verify", "Score the answers of a JSONL file with a verifier or any other reward."),
     "view": ("view", "Write report.html for a run folder."),

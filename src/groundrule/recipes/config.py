@@ -29,7 +29,7 @@ class ScenarioConfig(Section):
     """[scenarios]: what is trained on and what is held out."""
 
     source: str = "support"
-    """A built-in set (`support`, `pydoc`, `numbers`) or a .jsonl or .csv file."""
+    """A built-in set (`support`, `pydoc`, `sums`) or a .jsonl or .csv file."""
     limit: int | None = Field(default=None, ge=1)
     """At most so many training scenarios, the first ones."""
     held_out_limit: int | None = Field(default=48, ge=0)

@@ -17,8 +17,8 @@ from groundrule._util import jsonl
 from groundrule._util.seed import derive
 from groundrule.data.scenario import Scenario, Split
 from groundrule.errors import ConfigError, DataError
-from groundrule.rollouts.numbers import number_scenarios
 from groundrule.rollouts.pydoc import pydoc_scenarios
+from groundrule.rollouts.sums import sum_scenarios
 
 COLUMNS = tuple(Scenario.model_fields)
 SPLITS: tuple[Split, ...] = get_args(Split)
@@ -33,7 +33,7 @@ _REMEDIES = {
 def load_scenarios(source: str | Path, *, split: Split | None = None) -> list[Scenario]:
     """Every scenario of a source, in file order; with `split`, only those of that side.
 
-    `source` is the name of a built-in set ("support", "pydoc", "numbers") or the path of a .jsonl or .csv file.
+    `source` is the name of a built-in set ("support", "pydoc", "sums") or the path of a .jsonl or .csv file.
     Only the column `question` is required. A scenario without an id is named after its row, `row-1`.
     In CSV, `metadata` is a JSON object, and `facts` is JSON or `30 days|thirty days; by e-mail`.
     """
@@ -72,7 +72,7 @@ def _epoch_order(size: int, epoch: int, seed: int) -> list[int]:
 
 _BUILTIN_SETS: dict[str, Callable[[], list[Scenario]]] = {
     "support": lambda: _read_file(Path(__file__).with_name("sets") / "support.jsonl"),
-    "numbers": number_scenarios,
+    "sums": sum_scenarios,
     "pydoc": pydoc_scenarios,
 }
 
