@@ -164,6 +164,14 @@ async def test_what_a_server_says_of_an_error_is_found_in_the_forms_that_servers
         await client_of(server.base_url).complete(request())
 
 
+async def test_a_large_request_is_sent_whole():
+    content = "ä" * 2_000_000
+    with fake_openai((307, {"Location": "/v2"}, {}), (200, {}, completion())) as server:
+        asked = ChatRequest(model="m", messages=({"role": "user", "content": content},))
+        await client_of(server.base_url).complete(asked)
+        assert [len(body["messages"][0]["content"]) for body in server.requests] == [2_000_000, 2_000_000]
+
+
 async def test_an_answer_that_breaks_off_is_asked_for_again():
     cut = answer_of(BODY[:50], f"Content-Length: {len(BODY)}")
     with raw_server(cut, b"", answer_of(BODY)) as server:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import time
@@ -161,12 +162,14 @@ class OpenAIClient:
         )
 
 
+@functools.lru_cache(maxsize=64)
 def _completions(url: str) -> str:
     """Where under a base URL chat completions are asked for; its query, if any, stays behind."""
     parts = urlsplit(url)
     return parts._replace(path=f"{parts.path.rstrip('/')}/chat/completions", fragment="").geturl()
 
 
+@functools.lru_cache(maxsize=64)
 def _host(url: str) -> str:
     """Host and port only: a URL may carry credentials."""
     parts = urlsplit(url)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import io
 import ssl
 import sys
 import urllib.request
@@ -18,6 +19,7 @@ from groundrule.llm.retry import UnreachableError
 _MOST_CONNECTIONS = 1_000
 """At once, of one client in one event loop; further calls wait for one of them to end."""
 _LONGEST_HEADER = 65_536
+_LARGE = 1 << 20
 _MOST_REDIRECTS = 3
 
 
@@ -71,7 +73,7 @@ class Transport:
             async with aiohttp.request(
                 "POST",
                 url,
-                data=body,
+                data=body if len(body) < _LARGE else io.BytesIO(body),  # Written in pieces, not at once.
                 headers=headers,
                 allow_redirects=False,
                 connector=here.connector,
