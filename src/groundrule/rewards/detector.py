@@ -59,6 +59,8 @@ def addresses_grader(text: str) -> list[Finding]:
 
 
 def _first_of_each(found: list[Finding]) -> list[Finding]:
+    if not found:
+        return []
     kept: list[Finding] = []
     for finding in sorted(found, key=lambda finding: finding.span):
         if not any(before.kind == finding.kind and before.span[1] > finding.span[0] for before in kept):
