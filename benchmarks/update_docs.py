@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import _rlvr_tables
 from _machine import RESULTS
 
 from groundrule.recipes.demo import CHECKS
@@ -280,13 +281,18 @@ TABLES: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
     "judge_signal": ("judge_signal", judge_signal),
     "injection": ("injection", injection),
     "against_art": ("against_art", against_art),
+    "rlvr_tasks": ("rlvr_tasks", _rlvr_tables.tasks),
 }
 """Marker -> the result file and what is made of it."""
 
 
+OF_SEEDS: dict[str, Callable[[], str]] = {"demo": demo, "rlvr": _rlvr_tables.seeds}
+"""Marker -> what is made of one result file a seed."""
+
+
 def table(name: str) -> str:
-    if name == "demo":
-        return demo()
+    if name in OF_SEEDS:
+        return OF_SEEDS[name]()
     file, make = TABLES[name]
     path = RESULTS / f"{file}.json"
     return make(json.loads(path.read_text())) if path.exists() else "Not measured yet."
@@ -295,7 +301,7 @@ def table(name: str) -> str:
 def main() -> None:
     for page in PAGES:
         text = page.read_text()
-        for name in ("demo", *TABLES):
+        for name in (*OF_SEEDS, *TABLES):
             start, end = f"<!-- results:{name} -->\n", f"<!-- /results:{name} -->"
             before, found, rest = text.partition(start)
             if found:

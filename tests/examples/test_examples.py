@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from fakes import KeywordJudge, scores_json
+from groundrule.data import Trajectory
+from groundrule.data.runs import Run
 from groundrule.llm import ScriptedClient
 from tiny_training import use_tiny_model
 
@@ -23,6 +25,7 @@ NAMES = [
     "04_custom_rubric",
     "05_hybrid_reward",
     "06_hand_written",
+    "07_hybrid_training",
 ]
 
 
@@ -131,6 +134,28 @@ async def test_06_shows_counting_and_judging_side_by_side(example, capsys):
     assert min(values[0], values[3]) > values[1] > values[2]
     assert judged.rewards == [0.98, 0.2, 0.05, 0.96]
     assert "no_unsupported_claims 0.50" in capsys.readouterr().out
+
+
+async def test_07_keeps_judge_and_check_apart_in_the_run_folder(example, tiny_base_model, tmp_path, capsys):
+    run = await example("07_hybrid_training").main(rising_judge, steps=1, base_model="tiny", path=tmp_path)
+    groups = Run.open(run, read_only=True).groups(1)
+    signals = [(t.reward, t.metrics["ruler_score"], t.metrics["correct"]) for g in groups for t in g]
+    assert len(signals) == 8
+    assert all(reward == pytest.approx(judge + correct) for reward, judge, correct in signals)
+    assert len(re.findall(r"step-000001: reward .* = judge .* \+ correct [01]", capsys.readouterr().out)) == 8
+
+
+def test_07_takes_either_way_of_writing_a_fact_for_right(example):
+    module = example("07_hybrid_training")
+    question = next(iter(module.SCENARIOS))
+
+    def verdict(answer: str) -> float:
+        turns = [("system", module.SYSTEM), ("user", question), ("assistant", answer)]
+        return module.verify_correctness(
+            Trajectory(messages_and_choices=[{"role": role, "content": text} for role, text in turns])
+        )
+
+    assert [verdict(a) for a in ("For 4 weeks.", "Four weeks!", "Until 20.")] == [1.0, 1.0, 0.0]
 
 
 @pytest.mark.embedded
