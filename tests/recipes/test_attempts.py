@@ -41,13 +41,21 @@ def test_partial_credit_is_not_right():
     assert kept([[0.9, 0.5], [1, 1]])["pass_at"]["1"] == 0.5
 
 
-def test_an_attempt_without_a_verdict_is_counted_apart_and_is_not_wrong():
+def test_an_attempt_that_cannot_be_decided_is_not_right_and_is_counted():
     found = kept([[1, None], [1, 1]])
-    assert (found["unscored"], found["pass_at"]["1"], found["scenarios"][0]["verdicts"]) == (1, 1.0, 1)
+    assert (found["unscored"], found["pass_at"]) == (1, {"1": 0.75, "2": 1.0})
+    assert (found["scenarios"][0]["attempts"], found["scenarios"][0]["verdicts"]) == (2, 1)
 
 
-def test_a_problem_with_too_few_verdicts_is_left_out_of_that_k_only():
-    assert kept([[0, None], [1, 1]])["pass_at"] == {"1": 0.5, "2": 1.0}
+def test_a_problem_of_which_nothing_could_be_decided_is_left_out():
+    assert kept([[None, None], [1, 0]])["pass_at"] == {"1": 0.5, "2": 1.0}
+
+
+def test_a_problem_with_failed_attempts_is_left_out_of_the_larger_k_only():
+    scores = [[Score(value=0.0)], [Score(value=1.0), Score(value=1.0)]]
+    groups = [attempts("\\boxed{3}"), attempts("\\boxed{4}", "\\boxed{4}")]
+    found = record(PROBLEMS, groups, scores, attempts=2, vote=vote_by("math"))
+    assert found["pass_at"] == {"1": 0.5, "2": 1.0}
 
 
 def test_without_any_verdict_the_numbers_are_unknown_and_not_zero():

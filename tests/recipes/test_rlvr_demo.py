@@ -17,7 +17,10 @@ from tiny import tiny_model
 
 def evaluation(step: int, rights: list[int], **more: Any) -> dict[str, Any]:
     """A record with so many right answers of four a problem."""
-    scenarios = [{"scenario_id": f"p{i}", "verdicts": 4, "right": right} for i, right in enumerate(rights)]
+    scenarios = [
+        {"scenario_id": f"p{i}", "attempts": 4, "verdicts": 4, "right": right}
+        for i, right in enumerate(rights)
+    ]
     attempts = {
         "attempts": 4,
         "pass_at": {"1": sum(rights) / len(rights) / 4, "4": 1.0},

@@ -30,15 +30,15 @@ class Attempts(TypedDict):
     attempts: int
     """How many were asked for, a scenario."""
     pass_at: dict[str, float | None]
-    """By k: the chance that one of k attempts is right, unbiased; means over scenarios with k verdicts."""
+    """By k: the chance that one of k attempts is verified right, unbiased; means over scenarios."""
     majority: float | None
     """How often the answer given most often is right."""
     unscored: int
-    """Attempts that the verifier could not decide; they count nowhere else."""
+    """Attempts that the verifier could not decide; they are not right."""
     answers: dict[str, float | None]
     """Lengths and shares, named as in the step metrics."""
     scenarios: list[dict[str, Any]]
-    """`scenario_id`, `verdicts`, `right`, `majority`, and the `answers` themselves."""
+    """`scenario_id`, `attempts`, `verdicts`, `right`, `majority`, and the `answers` themselves."""
 
 
 class Evaluation(TypedDict, total=False):

@@ -84,9 +84,10 @@ def record(
     attempts: int,
     vote: Vote,
 ) -> Attempts:
-    """Means over scenarios. An attempt without a verdict counts nowhere but in `unscored`.
+    """Means over scenarios of what was verified: an attempt that the verifier cannot decide is not right here, and is
+    counted in `unscored`, while as a reward it has no score.
 
-    A scenario with fewer than k verdicts has no pass@k and is left out of that mean only.
+    Where nothing of a scenario could be decided it is left out; one with fewer than k attempts only of that pass@k.
     """
     rows = [
         _row(scenario, group, scores, vote)
@@ -98,7 +99,9 @@ def record(
     return Attempts(
         attempts=attempts,
         pass_at={
-            str(k): _mean(pass_at_k(r["verdicts"], r["right"], k) for r in rows if r["verdicts"] >= k)
+            str(k): _mean(
+                pass_at_k(r["attempts"], r["right"], k) for r in rows if r["verdicts"] and r["attempts"] >= k
+            )
             for k in ks
         },
         majority=_mean(r["majority"] for r in rows if r["majority"] is not None),
@@ -110,17 +113,14 @@ def record(
 
 def _row(scenario: Scenario, group: TrajectoryGroup, scores: Sequence[Score], vote: Vote) -> dict[str, Any]:
     texts = [last_answer(member) or "" for member in group]
-    known = [
-        (text, score.value >= RIGHT)
-        for text, score in zip(texts, scores, strict=True)
-        if score.value is not None
-    ]
-    verdicts = [right for _, right in known]
+    is_right = [score.value is not None and score.value >= RIGHT for score in scores]
+    verdicts = sum(score.value is not None for score in scores)
     return {
         "scenario_id": scenario.id,
-        "verdicts": len(known),
-        "right": sum(verdicts),
-        "majority": majority_is_right([vote(text) for text, _ in known], verdicts) if known else None,
+        "attempts": len(texts),
+        "verdicts": verdicts,
+        "right": sum(is_right),
+        "majority": majority_is_right([vote(text) for text in texts], is_right) if verdicts else None,
         "answers": texts,
     }
 

@@ -119,4 +119,4 @@ def summary(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
 
 def _rates(attempts: dict[str, Any]) -> dict[str, float]:
     """The share of right answers, scenario by scenario."""
-    return {s["scenario_id"]: s["right"] / s["verdicts"] for s in attempts["scenarios"] if s["verdicts"]}
+    return {s["scenario_id"]: s["right"] / s["attempts"] for s in attempts["scenarios"] if s["verdicts"]}
