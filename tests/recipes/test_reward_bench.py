@@ -45,8 +45,19 @@ def bench(function, **more):
 
 def test_a_reward_that_knows_the_order_is_right_and_alone_enough():
     report = bench(lambda answer: 1.0 if "five days" in answer and "neighbour" not in answer else 0.2)
-    assert (report.accuracy.value, report.accuracy.low, report.across) == (1.0, 1.0, 1.0)
+    assert (report.accuracy.value, report.accuracy.low, report.across.value) == (1.0, 1.0, 1.0)
     assert report.worst == []
+
+
+def test_scores_that_mean_something_else_in_each_group_are_found_with_an_interval():
+    """Both groups are in order, but the best answer of one scores below the worst of the other: 3 of 4 pairs."""
+    worth = {"five days": 0.9, "neighbour": 0.8, "5 days": 0.3, "nowhere": 0.2}
+    groups = [known(1, "five days", "neighbour"), known(2, "5 days", "nowhere")]
+    report = run_sync(bench_reward("mine", FunctionScorer(lambda answer: worth.get(answer), "mine"), groups))
+    assert report.accuracy.value == 1.0
+    # A draw holds one group twice, and then all is right, or both once.
+    assert (report.across.value, report.across.low, report.across.high) == (0.75, 0.75, 1.0)
+    assert report.across.count == 4
 
 
 def test_a_constant_reward_is_a_coin_and_flagged():

@@ -20,6 +20,7 @@ from groundrule.recipes.judge_eval.agreement import (
     tau_b,
 )
 from groundrule.recipes.judge_eval.judged import JudgedGroup, failures_of, judge_all
+from groundrule.recipes.reward_bench.across import auc_across
 from groundrule.recipes.reward_bench.dressings import DRESSINGS, dressed
 from groundrule.rewards.suites import KnownGroup
 
@@ -69,7 +70,7 @@ class BenchReport:
     accuracy: Measure
     auc: Measure
     """Over all pairs of a better and a worse answer of one group; ties count half. Equals accuracy within groups."""
-    across: float | None
+    across: Measure
     """AUC over all best against all worst answers of all groups: whether scores mean the same everywhere."""
     dresses: dict[str, DressEffect]
     weights: dict[str, dict[str, WeightEffect]]
@@ -102,7 +103,7 @@ async def bench_reward(
         groups=len(judged),
         accuracy=accuracy,
         auc=accuracy,
-        across=_across(judged),
+        across=auc_across(judged),
         dresses=dresses,
         weights={} if weights is None else _weight_effects(judged, weights),
         worst=_worst(judged),
@@ -178,22 +179,6 @@ def _total(parts: Mapping[str, float], weights: Mapping[str, float]) -> float | 
     if total <= 0 or any(name not in parts for name in weights):
         return None
     return sum(weight * parts[name] for name, weight in weights.items()) / total
-
-
-def _across(judged: Sequence[JudgedGroup]) -> float | None:
-    """The chance that any best answer scores above any worst one, of whatever group."""
-    best = [v for g in judged for i in _ends(g)[0] if (v := g.values[i]) is not None]
-    worst = [v for g in judged for i in _ends(g)[1] if (v := g.values[i]) is not None]
-    if not best or not worst:
-        return None
-    return fmean(half_for_ties(a, b) for a in best for b in worst)
-
-
-def _ends(group: JudgedGroup) -> tuple[set[int], set[int]]:
-    """Members that nobody is better than, and members that nobody is worse than."""
-    better = {i for i, _ in group.known.known.ordered}
-    worse = {j for _, j in group.known.known.ordered}
-    return better - worse, worse - better
 
 
 def _worst(judged: Sequence[JudgedGroup]) -> list[Disagreement]:

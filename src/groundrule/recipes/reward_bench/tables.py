@@ -17,7 +17,7 @@ def bench_tables(reports: Sequence[BenchReport]) -> list[Table]:
     rows = [
         _row("pairs in the right order", reports, lambda r: _measure(r.accuracy)),
         _row("AUC within groups", reports, lambda r: _measure(r.auc)),
-        _row("best above worst of any group", reports, lambda r: _share(r.across)),
+        _row("best above worst of any group", reports, lambda r: _measure(r.across)),
         _row("answers without a score", reports, lambda r: _share(r.unscored)),
     ]
     tables = [Table("the reward", ("measure", *names), rows)]
