@@ -42,7 +42,8 @@ async def settle(
         if on_each is not None:
             on_each(index, results[index])
 
-    tasks = [asyncio.ensure_future(member(i, a)) for i, a in enumerate(awaitables)]
+    loop = asyncio.get_running_loop()
+    tasks = [loop.create_task(member(i, a)) for i, a in enumerate(awaitables)]
     all_well = False
     try:
         await _all(tasks)

@@ -21,6 +21,7 @@ from groundrule.data.trajectory import History
 Turn = dict[str, Any]
 """A message as the judge sees it: role, content, calls, and refusal, reasoning, answers, cut if any."""
 
+_PLAIN = {"role", "content"}
 _THINKING = re.compile(r"\A\s*<(think|thinking)>.*?</\1>\s*", re.DOTALL)
 
 
@@ -182,14 +183,28 @@ def _arguments(function: Mapping[str, Any]) -> Any:
 
 def _turns(items: Iterable[Any], show_reasoning: bool) -> tuple[Turn, ...]:
     calls = _Calls()
-    return tuple(_turn(item, calls, show_reasoning) for item in items)
+    return tuple(_plain_turn(item, show_reasoning) or _turn(item, calls, show_reasoning) for item in items)
+
+
+def _plain_turn(item: Any, show_reasoning: bool) -> Turn | None:
+    """The turn of a message that is a text of someone's and nothing else, as most are; None for any other."""
+    if not isinstance(item, dict) or item.keys() != _PLAIN:
+        return None
+    role, content = item["role"], item["content"]
+    if role not in ("system", "user", "assistant") or not isinstance(content, str):
+        return None
+    return {"role": role, "content": _shown(role, content, show_reasoning), "calls": []}
+
+
+def _shown(role: Any, text: str, show_reasoning: bool) -> str:
+    return _THINKING.sub("", text, count=1) if role == "assistant" and not show_reasoning else text
 
 
 def _turn(item: Any, calls: _Calls, show_reasoning: bool) -> Turn:
     message = canonical(item)
     role, content = message.get("role", "user"), message.get("content", "")
-    if role == "assistant" and isinstance(content, str) and not show_reasoning:
-        content = _THINKING.sub("", content, count=1)
+    if isinstance(content, str):
+        content = _shown(role, content, show_reasoning)
     turn: Turn = {"role": role, "content": content, "calls": [calls.add(call) for call in _calls_of(message)]}
     if role in ("tool", "function"):
         unknown = (0, str(message.get("name") or "?"))
