@@ -50,6 +50,7 @@ def rlvr_config(*, steps: int, seed: int, folder: str | None = None, preset: str
                 "groups_per_step": 8,
                 "group_size": 16,
                 "learning_rate": 3e-4,
+                "resample_rounds": 0,  # Drawing level groups again would cost more time than it saves here.
             },
             "run": {
                 "project": "demo-rlvr",
