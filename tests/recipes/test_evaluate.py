@@ -81,7 +81,7 @@ def test_an_answer_that_is_missing_keeps_its_place_with_the_reason():
 
 def test_the_summary_is_one_line_of_numbers_and_an_example():
     assert summary_line(kept("At 18.")) == (
-        "held-out: judge 0.500, facts 1.000, grounded 1.000, copied 1.000\n"
+        "held-out: score 0.500, facts 1.000, grounded 1.000, copied 1.000\n"
         "  asked: When do you close?\n"
         "  answered: At 18."
     )

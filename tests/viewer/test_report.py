@@ -211,7 +211,7 @@ def test_tool_calls_and_their_results_are_readable(tmp_path: Path) -> None:
 
 def test_the_table_shows_before_after_and_change(tmp_path: Path) -> None:
     before, after = answers(0.2, 0.4, 0.2, 0.4, 0.3), answers(0.5, 0.7, 0.5, 0.7, 0.6)
-    assert table_row(page_of(tmp_path, before=before, after=after), "Judge's score") == [
+    assert table_row(page_of(tmp_path, before=before, after=after), "Score") == [
         "0.30",
         "0.60",
         "+0.30",
@@ -221,7 +221,7 @@ def test_the_table_shows_before_after_and_change(tmp_path: Path) -> None:
 
 def test_the_result_is_said_in_one_sentence(page: str) -> None:
     sentence = re.sub(r"<[^>]+>", "", page.split('<p class="headline">')[1].split("</p>")[0])
-    assert sentence.startswith("On 48 held-out questions the judge's mean score rose from 0.39 to 0.7")
+    assert sentence.startswith("On 48 held-out questions the mean score rose from 0.39 to 0.7")
 
 
 def test_a_change_within_the_noise_is_said_to_be_unclear(tmp_path: Path) -> None:
@@ -230,12 +230,12 @@ def test_a_change_within_the_noise_is_said_to_be_unclear(tmp_path: Path) -> None
 
 
 def test_few_questions_give_no_interval(tmp_path: Path) -> None:
-    row = table_row(page_of(tmp_path, before=answers(0.2, 0.4), after=answers(0.5, 0.7)), "Judge's score")
+    row = table_row(page_of(tmp_path, before=answers(0.2, 0.4), after=answers(0.5, 0.7)), "Score")
     assert row == ["0.30", "0.60", "+0.30", "–"]
 
 
 def test_an_answer_without_a_score_is_left_out_of_both_ends(tmp_path: Path) -> None:
-    row = table_row(page_of(tmp_path, before=answers(0.2, 0.4), after=answers(0.5, None)), "Judge's score")
+    row = table_row(page_of(tmp_path, before=answers(0.2, 0.4), after=answers(0.5, None)), "Score")
     assert row[:2] == ["0.20", "0.50"]
 
 

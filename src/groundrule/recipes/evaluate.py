@@ -117,7 +117,8 @@ def record(
 
 def summary_line(record: Evaluation) -> str:
     """The evaluation in a line or two, with one of its answers."""
-    numbers = {"judge": record["judge"]["mean"], **record["checks"]}
+    has_passages = any(answer["context"] for answer in record["answers"])
+    numbers = {"score": record["judge"]["mean"], **(record["checks"] if has_passages else {})}
     said = ", ".join(f"{k} {v:.3f}" for k, v in numbers.items() if v is not None and k in _SHOWN)
     example = record["answers"][0]
     answered = " ".join(example["answer"].split())
@@ -138,7 +139,7 @@ def _attempts_line(attempts: Attempts) -> str:
     )
 
 
-_SHOWN = ("judge", "facts", "grounded", "copied")
+_SHOWN = ("score", "facts", "grounded", "copied")
 
 
 def _answer(scenario: Scenario, answer: str | None, score: Score) -> EvaluatedAnswer:

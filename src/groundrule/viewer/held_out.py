@@ -9,14 +9,15 @@ from typing import Any
 from groundrule.viewer.intervals import Change, paired_change
 from groundrule.viewer.markup import Child, Html, details, join, table, tag
 from groundrule.viewer.numbers import NONE, plural, shown, signed
+from groundrule.viewer.verified import label_of, verified_changes
 
 Answer = Mapping[str, Any]
 
 SHOWN_AT_ONCE = 8
 
 _LABELS = {
-    "score": ("Judge's score", 1),
-    "raw": ("Judge's score before it is mapped to 0..1", 1),
+    "score": ("Score", 1),
+    "raw": ("Score before it is mapped to 0..1", 1),
     "facts": ("Key facts that the answer mentions", 1),
     "grounded": ("Content words that stand in the passage", 1),
     "unsupported_numbers": ("Numbers that are not in the passage", -1),
@@ -54,6 +55,7 @@ def compare(evaluations: Sequence[Mapping[str, Any]]) -> Comparison | None:
 
 
 def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[tuple[str, Change]]:
+    yield from verified_changes(before, after)
     pairs = _pairs(before, after)
     told = [(_measures(b), _measures(a)) for b, a in pairs]
     for name in dict.fromkeys(name for b, a in told for name in {**b, **a}):
@@ -70,7 +72,13 @@ def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[tu
 
 def _measures(answer: Answer) -> dict[str, float]:
     """The numbers known about one answer. Declining is right or wrong by the kind of question."""
-    numbers = {"score": answer.get("score"), "raw": answer.get("raw"), **_checks(answer)}
+    checks = _checks(answer) if answer.get("context", True) else {"words": _checks(answer).get("words")}
+    numbers = {
+        "score": answer.get("score"),
+        "raw": answer.get("raw"),
+        "facts": _checks(answer).get("facts"),
+        **checks,
+    }
     if (abstains := numbers.pop("abstains", None)) is not None:
         numbers["abstains/absent" if answer.get("kind") == "absent" else "abstains/other"] = abstains
     return {name: float(value) for name, value in numbers.items() if value is not None}
@@ -89,7 +97,10 @@ def _checks(answer: Answer) -> Mapping[str, Any]:
 
 def _means(evaluation: Mapping[str, Any]) -> dict[str, float]:
     judge = evaluation.get("judge") or {}
-    means = {"score": judge.get("mean"), "raw": judge.get("raw_mean"), **(evaluation.get("checks") or {})}
+    answers = evaluation.get("answers") or []
+    has_passages = not answers or any(answer.get("context", True) for answer in answers)
+    checks = (evaluation.get("checks") or {}) if has_passages else {}
+    means = {"score": judge.get("mean"), "raw": judge.get("raw_mean"), **checks}
     return {name: float(value) for name, value in means.items() if value is not None}
 
 
@@ -103,7 +114,7 @@ def headline(comparison: Comparison) -> Html | None:
     return tag(
         "p",
         f"On {plural(change.count, 'held-out question')} " if change.count else "On held-out questions ",
-        f"the judge's mean score {verb} from ",
+        f"the mean score {verb} from ",
         tag("b", shown(change.before)),
         " to ",
         tag("b", shown(change.after)),
@@ -122,7 +133,8 @@ def measures_table(comparison: Comparison) -> Html:
 
 
 def _row(name: str, change: Change) -> list[Child]:
-    label, better = _LABELS.get(name, (name, 0))
+    verified = label_of(name)
+    label, better = (verified, 1) if verified else _LABELS.get(name, (name, 0))
     direction = better * change.difference
     tone = ("good" if direction > 0 else "bad") if change.is_clear and direction else None
     same = change.low == change.high == 0.0

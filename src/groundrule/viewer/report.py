@@ -72,7 +72,8 @@ def _header(title: str, run: Run) -> Html:
     planned = _find(run.config, "train.steps", "steps")
     facts = {
         "Model": _find(run.config, "policy.model", "policy.base_model", "policy.name", "model", "base_model"),
-        "Judge": _find(run.config, "judge.model", "judge.name", "judge"),
+        "Judge": _judge(run.config),
+        "Verifier": _find(run.config, "judge.verifier"),
         "Scenarios": _find(run.config, "scenarios.source", "scenarios.path", "scenarios.set", "scenarios"),
         "Steps": f"{run.step} of {planned}" if planned else str(run.step),
         "Started": _written(run.folder / "config.json"),
@@ -80,6 +81,13 @@ def _header(title: str, run: Run) -> Html:
     }
     shown = [tag("div", tag("dt", name), tag("dd", str(value))) for name, value in facts.items() if value]
     return tag("header", tag("p", "Training report", class_="over"), tag("h1", title), tag("dl", shown))
+
+
+def _judge(config: Mapping[str, Any]) -> str | None:
+    """The judge's name, where one was asked."""
+    if _find(config, "judge.verifier") and _find(config, "judge.combine") == "verifier":
+        return None
+    return _find(config, "judge.model", "judge.name", "judge")
 
 
 def _find(config: Mapping[str, Any], *paths: str) -> str | None:
