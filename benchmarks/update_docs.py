@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import _rlvr_tables
+import _soak_table
 from _machine import RESULTS
 
 from groundrule.recipes.demo import CHECKS
@@ -281,6 +282,7 @@ TABLES: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
     "judge_signal": ("judge_signal", judge_signal),
     "injection": ("injection", injection),
     "against_art": ("against_art", against_art),
+    "soak": ("soak", _soak_table.soak),
     "rlvr_tasks": ("rlvr_tasks", _rlvr_tables.tasks),
 }
 """Marker -> the result file and what is made of it."""
