@@ -280,7 +280,7 @@ async def test_an_error_answer_never_enters_the_cache():
 def test_importing_rewards_and_llm_loads_no_heavy_package():
     program = (
         "import sys, groundrule.llm, groundrule.rewards\n"
-        "heavy = {'openai', 'aiohttp', 'httpx', 'litellm', 'torch', 'transformers', 'sqlite3'}\n"
+        "heavy = {'openai', 'aiohttp', 'httpx', 'httpx2', 'litellm', 'torch', 'transformers', 'sqlite3'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )
     output = subprocess.run(

@@ -1,4 +1,7 @@
-"""What HTTP can bring: packed, cut, odd and hostile answers, proxies, certificates, and the end of a loop."""
+"""What HTTP can bring: packed, cut, odd and hostile answers, proxies, certificates, and the end of a loop.
+
+Every test runs once by each HTTP library that calls may go through.
+"""
 
 from __future__ import annotations
 
@@ -28,6 +31,15 @@ from groundrule.llm import OpenAIClient, transport
 from groundrule.llm.retry import Retry, UnreachableError
 
 BODY = json.dumps(completion()).encode()
+ABSENT = {"aiohttp": [], "httpx2": ["aiohttp"], "httpx": ["aiohttp", "httpx2"]}
+"""By the library that is to send, those that count as not installed."""
+
+
+@pytest.fixture(params=ABSENT, autouse=True)
+def library(request, monkeypatch) -> str:
+    for name in ABSENT[request.param]:
+        monkeypatch.setitem(sys.modules, name, None)
+    return request.param
 
 
 def request(**params) -> ChatRequest:
@@ -105,6 +117,31 @@ def raw_server(
         yield server
     finally:
         server.close()
+
+
+async def test_no_server_is_asked_to_keep_the_connection():
+    with raw_server(answer_of(BODY)) as server:
+        await client_of(server.url).complete(request())
+        assert b"\r\nconnection: close\r\n" in server.requests[0].lower()
+
+
+async def test_calls_go_through_the_first_library_that_is_installed(library):
+    refusals = transport._new_sender().refusals
+    assert {error.__module__.partition(".")[0] for error in refusals} == {library}
+
+
+@pytest.mark.parametrize("version", ["3.12.15", "4.0.0a1"])
+@pytest.mark.parametrize("library", ["aiohttp"], indirect=True)
+async def test_an_aiohttp_outside_of_our_range_is_passed_over(version, monkeypatch):
+    monkeypatch.setattr("aiohttp.__version__", version)
+    assert type(transport._new_sender()).__name__ == "HttpxSender"
+
+
+@pytest.mark.parametrize("library", ["httpx"], indirect=True)
+async def test_without_any_library_the_error_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "httpx", None)
+    with pytest.raises(ConfigError, match=r"pip install 'groundrule\[fast\]'"):
+        await client_of("http://127.0.0.1:9/v1").complete(request())
 
 
 @pytest.mark.parametrize(("coding", "pack"), [("gzip", gzip.compress), ("deflate", zlib.compress)])
@@ -227,6 +264,14 @@ async def test_the_proxy_of_the_environment_is_asked(monkeypatch):
         assert proxy.requests[0].startswith(b"POST http://judge.invalid/v1/chat/completions HTTP/1.1\r\n")
 
 
+async def test_the_login_of_a_proxy_is_sent_to_it(monkeypatch):
+    monkeypatch.delenv("no_proxy", raising=False)
+    with raw_server(answer_of(BODY)) as proxy:
+        monkeypatch.setenv("http_proxy", f"http://me:pass@127.0.0.1:{proxy.port}")
+        await client_of("http://judge.invalid/v1").complete(request())
+        assert b"\r\nproxy-authorization: basic bwu6cgfzcw==\r\n" in proxy.requests[0].lower()
+
+
 async def test_no_proxy_leaves_a_host_out(monkeypatch):
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     monkeypatch.setenv("no_proxy", "127.0.0.1")
@@ -282,13 +327,26 @@ async def test_a_certificate_in_ssl_cert_file_is_trusted(certificate, monkeypatc
         assert (await client_of(server.url.replace("http:", "https:")).complete(request())).content == "hello"
 
 
-async def test_a_key_with_a_line_break_is_refused_and_not_shown():
+@pytest.mark.parametrize("key", ["sk-secret\n", "sk-\vsecret", "sk-\ud835"])
+async def test_a_key_that_is_no_text_on_one_line_is_refused_and_not_shown(key):
     with (
         fake_openai((200, {}, completion())) as server,
         pytest.raises(ConfigError, match="check the key") as caught,
     ):
-        await client_of(server.base_url, key="sk-secret\n").complete(request())
+        await client_of(server.base_url, key=key).complete(request())
     assert "sk-" not in str(caught.value) and server.requests == []
+
+
+async def test_a_blank_behind_a_key_is_left_out_and_other_alphabets_are_sent_as_utf8():
+    with raw_server(answer_of(BODY)) as server:
+        await client_of(server.url, key="sk-ключ ").complete(request())
+        assert "Authorization: Bearer sk-ключ\r\n".encode() in server.requests[0]
+
+
+@pytest.mark.parametrize("headers", [{"X-Count": 1}, {"X Title": "a"}, {"Content-Length": "3"}])
+async def test_a_header_that_cannot_be_sent_is_refused_at_once(headers):
+    with raw_server(answer_of(BODY)) as server, pytest.raises(ConfigError, match="extra_headers"):
+        await client_of(server.url, attempts=3).complete(request(extra_headers=headers))
 
 
 async def test_a_base_url_that_is_no_address_is_refused_at_once():
@@ -359,6 +417,7 @@ def test_loops_that_are_over_are_let_go():
 
 PROGRAM = """
 import asyncio, sys
+sys.modules.update(dict.fromkeys(sys.argv[2:]))
 from groundrule.data import ChatRequest
 from groundrule.llm import OpenAIClient
 
@@ -369,14 +428,15 @@ async def main():
     replies = await asyncio.gather(*(client.complete(request) for _ in range(5)))
     print(*(reply.content for reply in replies))
     waiting = asyncio.create_task(client.complete(request))
-    await asyncio.sleep(0)
+    await asyncio.sleep(0.2)
 
 asyncio.run(main())
 """
 
 
-def test_a_program_ends_without_a_word_about_open_connections():
-    with fake_openai((200, {}, completion())) as server:
-        command = [sys.executable, "-W", "always::ResourceWarning", "-c", PROGRAM, server.base_url]
+def test_a_program_ends_without_a_word_about_open_connections(library):
+    with raw_server(*[answer_of(BODY)] * 5, b"wait") as server:
+        command = [sys.executable, "-W", "always::ResourceWarning", "-c", PROGRAM, server.url]
+        command += ABSENT[library]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert (done.stdout.split(), done.stderr) == (["hello"] * 5, "")

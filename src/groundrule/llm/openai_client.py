@@ -15,8 +15,9 @@ from groundrule.data.protocols import ChatReply, ChatRequest
 from groundrule.errors import ConfigError, LlmError, ProviderError
 from groundrule.llm import params as model_params
 from groundrule.llm.completion import fault_from, reply_from
+from groundrule.llm.http import Answer
 from groundrule.llm.retry import Retry, parse_retry_after
-from groundrule.llm.transport import Answer, Transport
+from groundrule.llm.transport import Transport
 
 OPENAI_URL = "https://api.openai.com/v1"
 
