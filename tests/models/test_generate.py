@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 
+from groundrule.models import decoding
 from groundrule.models.generate import generate
 from groundrule.models.load import LanguageModel, wrap
 from groundrule.models.sampling import Sample, SamplingRequest
@@ -49,6 +50,22 @@ def test_logprobs_are_those_of_the_plain_model_at_that_temperature(temperature: 
     with torch.inference_mode():
         wanted = full_logprobs(tiny_network(), PROMPT, sample.token_ids, temperature=temperature or 1.0)
     assert sample.logprobs == pytest.approx(wanted.tolist(), abs=1e-4)
+
+
+def test_memory_of_the_batch_is_written_before_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows come and go, and whatever the memory held that the batch moves into must not show."""
+    mixed = [ask((PROMPT, OTHER)[i % 2], temperature=1.0, seed=i, max_tokens=3 + 5 * i) for i in range(9)]
+    expected = [sample.token_ids for sample in generate(without_end(), mixed, max_rows=3)]
+    made = decoding._buffers
+
+    def spoiled(*given: Any) -> Any:
+        buffers = made(*given)
+        buffers.memory.fill_(float("nan"))
+        return buffers
+
+    monkeypatch.setattr(decoding, "_buffers", spoiled)
+    monkeypatch.setattr(decoding, "ROOM", 4)
+    assert [sample.token_ids for sample in generate(without_end(), mixed, max_rows=3)] == expected
 
 
 def test_a_seed_gives_the_same_text_alone_and_inside_a_batch() -> None:

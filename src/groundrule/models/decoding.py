@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import torch
 
@@ -20,6 +21,8 @@ from groundrule.models.shared_prompts import SharedPrompts, arrange
 
 ROOM = 128
 """Columns added at once where a buffer is full."""
+MOST_IDLE = 4
+"""How many times as large as needed memory may be that is used again."""
 
 
 @dataclass(eq=False)
@@ -43,6 +46,9 @@ class RunningBatch:
     _keys: list[torch.Tensor] = field(default_factory=list)
     _values: list[torch.Tensor] = field(default_factory=list)
     _shared: list[SharedPrompts] = field(default_factory=list)
+    _memory: torch.Tensor | None = None
+    _spare: torch.Tensor | None = None
+    """What keys and values are in, and what they were in before the last move, to be used for the next."""
     _mask: torch.Tensor | None = None
 
     def __len__(self) -> int:
@@ -116,20 +122,41 @@ class RunningBatch:
         width = self.column - shift
         for place in self.places:
             place.start -= shift
-        old = [*self._keys, *self._values]
-        made = _buffers(self.places[0].prompt, len(sources), width + ROOM) if sources else []
-        if width:
-            # A new row's columns are masked, so it may copy anything that is finite.
-            for new, before in zip(made, old, strict=True):
-                index = torch.tensor([max(0, s) for s in sources], device=new.device)
-                new[:, :, :width] = before[:, :, shift : self.column].index_select(0, index)
-        self._keys, self._values = made[: len(made) // 2], made[len(made) // 2 :]
+        if not sources:
+            self._keys, self._values, self._memory, self._spare = [], [], None, None
+        else:
+            old, into = [*self._keys, *self._values], self._spare
+            made, self._spare = (
+                _buffers(self.places[0].prompt, len(sources), width + ROOM, into),
+                self._memory,
+            )
+            self._memory = made.memory
+            if width:
+                # A new row's columns are masked, so it may copy anything that is finite.
+                index = torch.tensor([max(0, s) for s in sources], device=self.model.device)
+                for new, before in zip(made.pieces, old, strict=True):
+                    new[:, :, :width] = before[:, :, shift : self.column].index_select(0, index)
+            half = len(made.pieces) // 2
+            self._keys, self._values = made.pieces[:half], made.pieces[half:]
         self.column = width
 
 
-def _buffers(like: KeyValues, rows: int, columns: int) -> list[torch.Tensor]:
-    """Zeros for every layer's keys and then values, (rows, kv_heads, columns, dim), in one piece of memory."""
+class _Buffers(NamedTuple):
+    memory: torch.Tensor
+    pieces: list[torch.Tensor]
+    """For every layer's keys and then values: (rows, kv_heads, columns, dim)."""
+
+
+def _buffers(like: KeyValues, rows: int, columns: int, memory: torch.Tensor | None) -> _Buffers:
+    """Room for keys and values in one piece of memory: in `memory`, where that is large enough and not far too large.
+
+    It is not cleared: a column is written before it is read. Rows come and go at most steps, and fresh memory would
+    cost more each time than the step itself.
+    """
     shapes = [(rows, t.shape[0], columns, t.shape[2]) for t in (*like.keys, *like.values)]
-    memory = like.keys[0].new_zeros(sum(math.prod(shape) for shape in shapes))
-    pieces = torch.split(memory, [math.prod(shape) for shape in shapes])
-    return [piece.view(shape) for piece, shape in zip(pieces, shapes, strict=True)]
+    sizes = [math.prod(shape) for shape in shapes]
+    needed = sum(sizes)
+    if memory is None or not needed <= memory.numel() <= MOST_IDLE * needed:
+        memory = like.keys[0].new_empty(needed)
+    pieces = torch.split(memory[:needed], sizes)
+    return _Buffers(memory, [piece.view(shape) for piece, shape in zip(pieces, shapes, strict=True)])
