@@ -37,7 +37,7 @@ def main() -> None:
     tier = sandbox_tier()
     result: dict[str, Any] = {
         "workers": arguments.workers,
-        "tier": str(tier),
+        "tier": str(tier).partition(";")[0],  # Without the place of this machine's interpreter.
         "interpreter_start_s": spread([start_of(tier.python) for _ in range(11)]),
     }
     few = max(1, arguments.programs // 4)
