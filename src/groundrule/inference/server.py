@@ -100,6 +100,11 @@ class _ReadyServer(uvicorn.Server):
         self._on_ready()
 
 
+KEEP_ALIVE_S = 75
+"""How long an idle connection stays open. Clients let go of theirs after 5 to 60 seconds; a server that does so at the
+same moment breaks the request that a client is about to send on it, which must not be sent twice."""
+
+
 def _config(app: Starlette, *, grace_s: int) -> uvicorn.Config:
     return uvicorn.Config(
         app,
@@ -108,6 +113,7 @@ def _config(app: Starlette, *, grace_s: int) -> uvicorn.Config:
         loop="asyncio",
         http="h11",
         ws="none",
+        timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=grace_s,
     )
 
