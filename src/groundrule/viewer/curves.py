@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
 from groundrule.viewer.charts import Series, line_chart, sparkline
+from groundrule.viewer.held_out import checks_of
 from groundrule.viewer.markup import Html, details, tag
 from groundrule.viewer.numbers import shown
 from groundrule.viewer.steps import Step
@@ -20,18 +21,9 @@ def charts(steps: Sequence[Step], evaluations: Sequence[Mapping[str, Any]]) -> H
         line_chart(
             "Judge reliability", [_reliability(steps)], note="share of the spread that is not its noise"
         ),
-        line_chart("Held-out score", _held_out(evaluations, [("judge", "mean", "judge")])),
-        line_chart(
-            "Held-out checks",
-            _held_out(
-                evaluations,
-                [
-                    ("checks", "facts", "facts"),
-                    ("checks", "grounded", "grounded"),
-                    ("checks", "copied", "copied"),
-                ],
-            ),
-        ),
+        line_chart("Held-out score", _held_out(evaluations, lambda e: e.get("judge"), {"mean": "score"})),
+        line_chart("Held-out checks", _held_out(evaluations, checks_of, _CHECKS)),
+        line_chart("Sampled answers", _held_out(evaluations, _verified, _VERIFIED)),
     ]
     return tag("div", drawn, class_="charts") if any(drawn) else None
 
@@ -61,10 +53,32 @@ def _reliability(steps: Sequence[Step]) -> Series:
     return Series("reliability", [(number, fmean(values)) for number, values in measured if values])
 
 
-def _held_out(evaluations: Sequence[Mapping[str, Any]], wanted: list[tuple[str, str, str]]) -> list[Series]:
+_CHECKS = {"facts": "facts", "grounded": "grounded", "copied": "copied"}
+_VERIFIED = {"1": "pass@1", "majority": "majority vote", "most": "any right"}
+
+
+def _verified(evaluation: Mapping[str, Any]) -> dict[str, Any]:
+    """pass@1, the vote, and whether any of all attempts is right."""
+    attempts = evaluation.get("attempts")
+    if not attempts:
+        return {}
+    rates = attempts["pass_at"]
+    return {
+        "1": rates.get("1"),
+        "majority": attempts["majority"],
+        "most": rates.get(str(attempts["attempts"])),
+    }
+
+
+def _held_out(
+    evaluations: Sequence[Mapping[str, Any]],
+    part: Callable[[Mapping[str, Any]], Mapping[str, Any] | None],
+    names: Mapping[str, str],
+) -> list[Series]:
+    """A line for each name, of what `part` finds in every evaluation."""
     series = []
-    for (part, key, name), style in zip(wanted, ("one", "two", "three"), strict=False):
-        values = [(e.get("step", 0), (e.get(part) or {}).get(key)) for e in evaluations]
+    for (key, name), style in zip(names.items(), ("one", "two", "three"), strict=False):
+        values = [(e.get("step", 0), (part(e) or {}).get(key)) for e in evaluations]
         series.append(Series(name, [(step, value) for step, value in values if value is not None], style))
     return series
 

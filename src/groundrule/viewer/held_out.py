@@ -29,6 +29,8 @@ _LABELS = {
     "distinct": ("Different answers per question", 0),
 }
 """What a measure is called, and whether more of it is better (1), worse (-1) or neither."""
+_WITHOUT_PASSAGE = {"facts", "words", "distinct"}
+"""Checks that say something where nothing was retrieved."""
 
 
 @dataclass(frozen=True)
@@ -72,13 +74,7 @@ def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[tu
 
 def _measures(answer: Answer) -> dict[str, float]:
     """The numbers known about one answer. Declining is right or wrong by the kind of question."""
-    checks = _checks(answer) if answer.get("context", True) else {"words": _checks(answer).get("words")}
-    numbers = {
-        "score": answer.get("score"),
-        "raw": answer.get("raw"),
-        "facts": _checks(answer).get("facts"),
-        **checks,
-    }
+    numbers = {"score": answer.get("score"), "raw": answer.get("raw"), **_checks(answer)}
     if (abstains := numbers.pop("abstains", None)) is not None:
         numbers["abstains/absent" if answer.get("kind") == "absent" else "abstains/other"] = abstains
     return {name: float(value) for name, value in numbers.items() if value is not None}
@@ -92,15 +88,21 @@ def _pairs(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[tuple[An
 
 
 def _checks(answer: Answer) -> Mapping[str, Any]:
-    return answer.get("checks") or {}
+    """What was counted in an answer; what compares it with a passage only where there was one."""
+    found = answer.get("checks") or {}
+    return found if answer.get("context", True) else {n: v for n, v in found.items() if n in _WITHOUT_PASSAGE}
+
+
+def checks_of(evaluation: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The same for the means over all answers."""
+    found, answers = evaluation.get("checks") or {}, evaluation.get("answers") or []
+    has_passages = not answers or any(answer.get("context", True) for answer in answers)
+    return found if has_passages else {n: v for n, v in found.items() if n in _WITHOUT_PASSAGE}
 
 
 def _means(evaluation: Mapping[str, Any]) -> dict[str, float]:
     judge = evaluation.get("judge") or {}
-    answers = evaluation.get("answers") or []
-    has_passages = not answers or any(answer.get("context", True) for answer in answers)
-    checks = (evaluation.get("checks") or {}) if has_passages else {}
-    means = {"score": judge.get("mean"), "raw": judge.get("raw_mean"), **checks}
+    means = {"score": judge.get("mean"), "raw": judge.get("raw_mean"), **checks_of(evaluation)}
     return {name: float(value) for name, value in means.items() if value is not None}
 
 
@@ -174,11 +176,12 @@ def _pair(pair: tuple[Answer, Answer]) -> Html:
     kind = before.get("kind")
     known = [(name, before.get(key)) for name, key in (("Passage", "context"), ("Reference", "reference"))]
     given = [tag("div", tag("h5", name), tag("p", str(text), class_="text")) for name, text in known if text]
+    names = [name for name, text in known if text]
     return tag(
         "article",
         tag("h4", str(before.get("question", "")), tag("span", str(kind), class_="tag") if kind else None),
         tag("div", _side("Before", before), _side("After", after), class_="pair"),
-        details("Passage and reference", given) if given else None,
+        details(" and ".join(names).capitalize(), given) if given else None,
         class_="card",
     )
 
