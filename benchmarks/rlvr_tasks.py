@@ -5,7 +5,7 @@
 A task is fit for reinforcement learning when single answers are mostly wrong and some of sixteen is right: what is
 never right gives no signal, and what is always right gives none either. Every task is tried after every warm-up:
 `none` (its own words, the last number counts), `numbers` (48 examples that write a given number), `small sums` (40
-sums of one digit). 16 problems of each, 16 answers at temperature 1; the problems of this script are no held-out ones.
+sums of one digit). 8 problems of each, 16 answers at temperature 1; the problems of this script are no held-out ones.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from groundrule.models.snapshot import snapshot
 from groundrule.rollouts.sums import SYSTEM_PROMPT, one_digit_sums
 from groundrule.training.sft import SftSettings, SftTrainer
 
-PROBLEMS, ATTEMPTS = 16, 16
+PROBLEMS, ATTEMPTS = 8, 16
 Problem = tuple[str, int]
 
 
@@ -121,7 +121,7 @@ def rates(
     rng = random.Random(1)
     chosen = [task(rng) for _ in range(problems)]
     requests = [
-        SamplingRequest(tuple(model.renderer.prompt_ids(asked(question))), 32, seed=100 * i + k)
+        SamplingRequest(tuple(model.renderer.prompt_ids(asked(question))), 24, seed=100 * i + k)
         for i, (question, _) in enumerate(chosen)
         for k in range(ATTEMPTS)
     ]
@@ -139,8 +139,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--quick", action="store_true", help="4 problems of each")
-    problems = 4 if parser.parse_args().quick else PROBLEMS
+    parser.add_argument("--quick", action="store_true", help="2 problems of each")
+    problems = 2 if parser.parse_args().quick else PROBLEMS
     warm_ups = {"none": [], "numbers": written_numbers(), "small sums": one_digit_sums()}
     found: dict[str, dict[str, Any]] = {}
     for name, examples in warm_ups.items():
