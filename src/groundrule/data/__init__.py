@@ -1,7 +1,9 @@
 """Plain data: messages, trajectories, groups, scores, scenarios, runs, and the seams between layers."""
 
+from groundrule.data.answers import Answer
 from groundrule.data.group import PendingGroup, RolloutException, TrajectoryGroup
 from groundrule.data.messages import Message, Tools
+from groundrule.data.preferences import PreferencePair, Ranking
 from groundrule.data.protocols import (
     ChatClient,
     ChatReply,
@@ -18,6 +20,7 @@ from groundrule.data.score import Score
 from groundrule.data.trajectory import History, MessagesAndChoices, Trajectory, Transition
 
 __all__ = [
+    "Answer",
     "ChatClient",
     "ChatReply",
     "ChatRequest",
@@ -27,6 +30,8 @@ __all__ = [
     "MessagesAndChoices",
     "PendingGroup",
     "Policy",
+    "PreferencePair",
+    "Ranking",
     "Rollout",
     "RolloutException",
     "Scenario",
