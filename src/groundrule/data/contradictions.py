@@ -62,8 +62,14 @@ def _cycles(graph: Graph) -> list[list[int]]:
     opposite = [
         [graph[a][b], graph[b][a]] for a, b in edges if a in graph.get(b, {}) and graph[a][b] < graph[b][a]
     ]
-    longer = [[graph[a][b], *way] for a, b in edges if (way := _way(graph, b, a))]
-    return [*opposite, *([min(longer, key=len)] if longer else [])]
+    longer: list[int] = []
+    for a, b in edges:
+        way = _way(graph, b, a)
+        if way and (not longer or len(way) + 1 < len(longer)):
+            longer = [graph[a][b], *way]
+        if len(longer) == 3:
+            break  # None is shorter.
+    return [*opposite, *([longer] if longer else [])]
 
 
 def _way(graph: Graph, start: str, end: str) -> list[int] | None:

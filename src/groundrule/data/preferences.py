@@ -7,6 +7,7 @@ from a file is a ranking of two, so there is one form for people, judges, rules 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from itertools import combinations
 from typing import Annotated, Any, Self
 
@@ -40,7 +41,7 @@ class _Judged(BaseModel):
     scenario_id: Name = None
     metadata: dict[str, Any] = Field(default_factory=dict)
 
-    @property
+    @cached_property
     def prompt_key(self) -> str:
         """Equal exactly for prompts that mean the same, with the same tools."""
         return key_of(self.prompt) if not self.tools else key_of([*self.prompt, {"tools": self.tools}])
