@@ -44,6 +44,8 @@ def test_torch_and_clients_are_not_imported_before_they_are_needed(program):
         "score",
         "serve",
         "train",
+        "prefs",
+        "sft",
         "verify",
         "view",
     ],
