@@ -29,6 +29,7 @@ VERBS = {
         "Measure a judge on answers of known order, or look for reward hacking in a run.",
     ),
     "models": ("models", "Fetch and list the models that need no hub."),
+    "plan": ("plan", "Say how much memory a training takes, and whether it fits."),
     "prefs": ("prefs", "Make, check and convert preferences, from people or from the groups of a run."),
     "reward-bench": ("reward_bench", "Measure a reward function on labelled answers before training on it."),
     "score": ("score", "Score the groups of a JSONL file with a judge."),
