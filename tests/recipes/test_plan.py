@@ -110,7 +110,10 @@ def test_limits_are_those_of_the_code():
     [(512, 64, False, 2303), (96, 48, False, 1106), (512, 64, True, 1125)],
 )
 def test_an_update_needs_what_was_measured(prompt, tokens, lean, measured_mib):
-    """benchmarks/results/grpo_step_trl.json: `above_loaded_mb`, so weights and adapter are not in it."""
+    """benchmarks/results/grpo_step_trl.json: `above_loaded_mb`, so weights and adapter are not in it.
+
+    The share that the allocator wastes was fitted to the same three; the rest was not.
+    """
     shape = parsed_parameters("134515008")
     trainer = TrainerSettings(gradient_checkpointing=lean)
     plan = update_plan(shape, trainer, prompt_tokens=prompt, answer_tokens=tokens, group_size=8, groups=1)
