@@ -37,6 +37,7 @@ def test_torch_and_clients_are_not_imported_before_they_are_needed(program):
     [
         "checklist",
         "demo",
+        "demo-rlvr",
         "doctor",
         "judge-eval",
         "models",
