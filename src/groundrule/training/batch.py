@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from groundrule.algorithms.advantages import advantages, whitened
 from groundrule.algorithms.sequences import TokenSequence, joined, sequences_of
 from groundrule.data.group import TrajectoryGroup
-from groundrule.data.messages import is_choice
+from groundrule.data.messages import is_choice, message_of
 from groundrule.data.trajectory import Trajectory
 from groundrule.errors import TrainingError
 from groundrule.models.load import LanguageModel
@@ -114,11 +114,18 @@ def _items(
     return [TrainingItem(s, advantage, has_logprobs=False) for s in rebuilt]
 
 
-def written_sequences(trajectory: Trajectory, model: LanguageModel) -> list[TokenSequence]:
-    """Assistant turns that were not sampled here, as the model's own template would have had them written."""
+def written_sequences(
+    trajectory: Trajectory, model: LanguageModel, *, prompt: int = 0
+) -> list[TokenSequence]:
+    """Assistant turns that were not sampled here, as the model's own template would have had them written.
+
+    Those among the first `prompt` messages are context, and not trained on.
+    """
+    given = sum(message_of(m)["role"] == "assistant" for m in trajectory.messages_and_choices[:prompt])
+    first, *others = model.renderer.turns(trajectory)
     return [
         sequence
-        for turns in model.renderer.turns(trajectory)
+        for turns in (first[given:], *others)
         for sequence in joined(
             TokenSequence(
                 prompt_ids=turn.prompt_ids,
