@@ -13,6 +13,7 @@ from safetensors.torch import load_file
 
 from groundrule.data.group import TrajectoryGroup
 from groundrule.data.runs import Run
+from groundrule.data.trajectory import Trajectory
 from groundrule.errors import CheckpointError, ConfigError
 from groundrule.models.load import LanguageModel
 from groundrule.models.lora import LoraSettings
@@ -24,6 +25,7 @@ from groundrule.training.checkpoints import (
     verify_checkpoint,
 )
 from groundrule.training.lora_trainer import LoraTrainer, TrainerSettings
+from groundrule.training.sft import SftSettings, SftTrainer
 from tiny import sampled_trajectories, tiny_model
 
 FILES = [
@@ -273,6 +275,19 @@ def test_what_a_resumed_optimizer_knew_before_is_forgotten(tmp_path: Path) -> No
     load_checkpoint(resumed, tmp_path / "c")
 
     assert not resumed.optimizer.state
+
+
+def test_a_trainer_on_examples_is_saved_and_resumed_like_one_on_rewards(tmp_path: Path) -> None:
+    turns = [{"role": "user", "content": "Dogs?"}, {"role": "assistant", "content": "Yes."}]
+    settings = SftSettings(lora=LoraSettings(rank=4, alpha=8), learning_rate=0.01)
+    made, resumed = (SftTrainer(tiny_model(), settings, seed=seed) for seed in (0, 5))
+    list(made.fit([Trajectory(messages_and_choices=turns)]))
+    save_checkpoint(made, tmp_path / "c", step=1)
+
+    load_checkpoint(resumed, tmp_path / "c")
+
+    assert all(torch.equal(p, made.parameters[name]) for name, p in resumed.parameters.items())
+    assert len(resumed.optimizer.state) == len(made.parameters)
 
 
 def test_facts_of_the_caller_are_given_back(tmp_path: Path) -> None:

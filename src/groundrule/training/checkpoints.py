@@ -11,14 +11,15 @@ import logging
 import os
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
+from pydantic import BaseModel
 
 from groundrule._util.files import sha256_of, sync
 from groundrule.errors import CheckpointError
+from groundrule.models.load import LanguageModel
 from groundrule.models.lora import adapter_state, load_adapter_state
-from groundrule.training.lora_trainer import LoraTrainer
 
 logger = logging.getLogger(__name__)
 
@@ -31,8 +32,21 @@ FILES = (ADAPTER, ADAPTER_CONFIG, OPTIMIZER, TRAINER)
 """What a complete checkpoint holds beside its manifest."""
 
 
+class AdapterTrainer(Protocol):
+    """Whatever trains the policy's adapter: by reward, by preferences or by examples."""
+
+    @property
+    def model(self) -> LanguageModel: ...
+    @property
+    def settings(self) -> BaseModel: ...
+    @property
+    def parameters(self) -> dict[str, torch.nn.Parameter]: ...
+    @property
+    def optimizer(self) -> torch.optim.Optimizer: ...
+
+
 def save_checkpoint(
-    trainer: LoraTrainer, folder: Path, *, step: int, extra: dict[str, Any] | None = None
+    trainer: AdapterTrainer, folder: Path, *, step: int, extra: dict[str, Any] | None = None
 ) -> None:
     """Write everything that a resumed run needs, then move it into place in one step.
 
@@ -62,7 +76,7 @@ def save_checkpoint(
     sync(folder.parent)
 
 
-def load_checkpoint(trainer: LoraTrainer, folder: Path) -> dict[str, Any]:
+def load_checkpoint(trainer: AdapterTrainer, folder: Path) -> dict[str, Any]:
     """Put a checkpoint's adapter and optimizer into the trainer; returns what `trainer.json` says.
 
     Raises `CheckpointError` when a file is missing, cut or changed, or belongs to another model.
@@ -112,7 +126,7 @@ def latest_checkpoint(folders: list[Path]) -> Path | None:
     return None
 
 
-def _optimizer_tensors(trainer: LoraTrainer) -> dict[str, torch.Tensor]:
+def _optimizer_tensors(trainer: AdapterTrainer) -> dict[str, torch.Tensor]:
     tensors = {}
     for name, parameter in trainer.parameters.items():
         for key, value in trainer.optimizer.state.get(parameter, {}).items():
@@ -120,7 +134,7 @@ def _optimizer_tensors(trainer: LoraTrainer) -> dict[str, torch.Tensor]:
     return tensors
 
 
-def _restore_optimizer(trainer: LoraTrainer, tensors: dict[str, torch.Tensor]) -> None:
+def _restore_optimizer(trainer: AdapterTrainer, tensors: dict[str, torch.Tensor]) -> None:
     state: dict[torch.Tensor, dict[str, torch.Tensor]] = {}
     for label, value in tensors.items():
         name, _, key = label.rpartition("::")
