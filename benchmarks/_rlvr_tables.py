@@ -8,9 +8,27 @@ from typing import Any
 from _machine import RESULTS
 
 
+def results() -> list[dict[str, Any]]:
+    return [json.loads(path.read_text()) for path in sorted(RESULTS.glob("rlvr-seed*.json"))]
+
+
+def in_short() -> str:
+    """pass@1 of every seed, in a sentence."""
+    found = results()
+    if not found:
+        return "Not measured yet."
+    said = ", ".join(f"{_change(s['rows']['pass@1'])} (rise {_interval(s)})" for s in found)
+    minutes = [s["wall_s"] / 60 for s in found if s["wall_s"]]
+    return (
+        f"pass@1 on {found[0]['problems']} held-out sums, before -> after {found[0]['steps']} steps, seeds "
+        f"{', '.join(str(s['seed']) for s in found)}: {said}; {min(minutes):.0f} to {max(minutes):.0f} minutes each on "
+        "two cores."
+    )
+
+
 def seeds() -> str:
     """Before and after for every seed, the interval of pass@1, and how the answers changed on the way."""
-    found = [json.loads(path.read_text()) for path in sorted(RESULTS.glob("rlvr-seed*.json"))]
+    found = results()
     if not found:
         return "Not measured yet."
     first, measured = found[0], found[0]["measured"]

@@ -288,7 +288,11 @@ TABLES: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
 """Marker -> the result file and what is made of it."""
 
 
-OF_SEEDS: dict[str, Callable[[], str]] = {"demo": demo, "rlvr": _rlvr_tables.seeds}
+OF_SEEDS: dict[str, Callable[[], str]] = {
+    "demo": demo,
+    "rlvr": _rlvr_tables.seeds,
+    "rlvr_short": _rlvr_tables.in_short,
+}
 """Marker -> what is made of one result file a seed."""
 
 
