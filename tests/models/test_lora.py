@@ -8,11 +8,13 @@ import torch
 from groundrule.errors import ConfigError
 from groundrule.models.load import LanguageModel
 from groundrule.models.lora import (
+    POLICY,
     LoraSettings,
     adapter_parameters,
     adapter_state,
     add_adapter,
     load_adapter_state,
+    using_adapter,
 )
 from groundrule.models.snapshot import snapshot
 from tiny import close, tiny_model, tiny_network
@@ -138,3 +140,97 @@ def test_the_output_layer_is_taken_where_it_is_not_tied() -> None:
 def test_an_adapter_of_another_rank_is_refused() -> None:
     with pytest.raises(ConfigError, match="another rank"):
         load_adapter_state(adapted(), adapter_state(adapted(settings=LoraSettings(rank=2))))
+
+
+def test_a_second_adapter_changes_nothing_until_it_is_used() -> None:
+    model = adapted(seed=1)
+    wanted = logits(model)
+
+    add_moved(model, "reward", seed=2)
+
+    assert torch.equal(logits(model), wanted)
+
+
+def test_adapters_of_one_base_answer_as_each_does_alone() -> None:
+    both, alone = adapted(seed=1), tiny_model()
+    for model in (both, alone):
+        add_moved(model, "reward", seed=2)
+    with using_adapter(alone, "reward"):
+        wanted = logits(alone)
+
+    with using_adapter(both, "reward"):
+        found = logits(both)
+
+    assert torch.equal(found, wanted)
+    assert close(found, logits(both)) > 0.1
+
+
+def test_an_adapter_beside_the_policy_s_leaves_a_base_without_one_as_it_was() -> None:
+    model = tiny_model()
+
+    add_moved(model, "reward", seed=2)
+
+    assert close(logits(model), original_logits()) < 1e-5
+    assert close(logits(snapshot(model, packed=False)), original_logits()) < 1e-5
+
+
+def test_a_policy_that_comes_after_another_adapter_is_the_same_policy() -> None:
+    model = tiny_model()
+    add_moved(model, "reward", seed=2)
+
+    add_moved(model, POLICY, seed=1)
+
+    assert torch.equal(logits(model), logits(adapted(seed=1)))
+
+
+@pytest.mark.parametrize("name", [POLICY, "reward"])
+def test_only_the_adapter_in_use_is_trainable(name: str) -> None:
+    model = adapted()
+    add_adapter(model, SMALL, seed=0, name="reward")
+
+    with using_adapter(model, name):
+        inside = trainable(model)
+
+    assert inside == set(adapter_parameters(model, name))
+    assert trainable(model) == set(adapter_parameters(model))
+
+
+def test_using_an_adapter_while_the_policy_s_is_off_leaves_it_off() -> None:
+    model = adapted()
+    add_moved(model, "reward", seed=2)
+
+    with model.base_only():
+        with using_adapter(model, "reward"):
+            inside = logits(model)
+        after = logits(model)
+
+    assert close(inside, original_logits()) > 0.1
+    assert close(after, original_logits()) < 1e-5
+
+
+def test_a_frozen_adapter_stays_frozen_after_another_was_used() -> None:
+    model = adapted()
+    add_adapter(model, SMALL, seed=0, name="reward")
+    model.network.requires_grad_(False)
+
+    with using_adapter(model, "reward"):
+        pass
+
+    assert trainable(model) == set()
+
+
+def test_a_name_that_is_taken_is_refused() -> None:
+    with pytest.raises(ConfigError, match="tiny has an adapter named 'default' already"):
+        add_adapter(adapted(), SMALL, seed=0)
+
+
+def add_moved(model: LanguageModel, name: str, *, seed: int) -> None:
+    add_adapter(model, SMALL, seed=seed, name=name)
+    random = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in adapter_parameters(model, name).values():
+            parameter.copy_(torch.randn(parameter.shape, generator=random) * 0.2)
+
+
+def trainable(model: LanguageModel) -> set[str]:
+    return {name for name, p in model.network.named_parameters() if p.requires_grad}

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from groundrule.models.load import LanguageModel
-from groundrule.models.lora import is_lora
+from groundrule.models.lora import POLICY, is_lora
 from groundrule.models.packed import can_pack, pack
 
 
@@ -43,7 +43,9 @@ def snapshot(model: LanguageModel, *, packed: bool | None = None) -> LanguageMod
 
 def _merged(layer: Any) -> torch.nn.Linear:
     base = layer.base_layer
-    weight = base.weight.data + layer.get_delta_weight("default").to(base.weight.dtype)
+    if POLICY not in layer.lora_A:  # Another adapter than the policy's.
+        return _linear(base.weight.data, base.bias)
+    weight = base.weight.data + layer.get_delta_weight(POLICY).to(base.weight.dtype)
     return _linear(weight, base.bias)
 
 

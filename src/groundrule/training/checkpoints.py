@@ -19,7 +19,7 @@ from pydantic import BaseModel
 from groundrule._util.files import sha256_of, sync
 from groundrule.errors import CheckpointError
 from groundrule.models.load import LanguageModel
-from groundrule.models.lora import adapter_state, load_adapter_state
+from groundrule.models.lora import POLICY, adapter_state, load_adapter_state
 
 logger = logging.getLogger(__name__)
 
@@ -58,7 +58,7 @@ def save_checkpoint(
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir(parents=True)
     save_file(adapter_state(trainer.model), scratch / ADAPTER)
-    trainer.model.network.peft_config["default"].save_pretrained(str(scratch))
+    trainer.model.network.peft_config[POLICY].save_pretrained(str(scratch))
     save_file(_optimizer_tensors(trainer), scratch / OPTIMIZER)
     facts = {
         "step": step,

@@ -16,7 +16,7 @@ from groundrule.algorithms.advantages import ADVANTAGES
 from groundrule.algorithms.loss_settings import PolicyLossConfig, Truncated
 from groundrule.data.group import TrajectoryGroup
 from groundrule.models.load import LanguageModel
-from groundrule.models.lora import LoraSettings, adapter_parameters, add_adapter
+from groundrule.models.lora import LoraSettings, adapter_parameters, add_adapter, has_adapter
 from groundrule.training.batch import TrainingItem, plan_step
 from groundrule.training.optimizing import set_learning_rate, take_step
 from groundrule.training.step_gradient import StepGradient, Sums
@@ -68,7 +68,7 @@ class LoraTrainer:
     ) -> None:
         self.model = model
         self.settings = settings or TrainerSettings()
-        if not hasattr(model.network, "peft_config"):
+        if not has_adapter(model):
             add_adapter(model, self.settings.lora, seed=seed)
         self.parameters = adapter_parameters(model)
         self.optimizer = torch.optim.AdamW(

@@ -17,7 +17,7 @@ from groundrule.algorithms.sequences import TokenSequence
 from groundrule.data.trajectory import Trajectory
 from groundrule.errors import TrainingError
 from groundrule.models.load import LanguageModel
-from groundrule.models.lora import LoraSettings, adapter_parameters, add_adapter
+from groundrule.models.lora import LoraSettings, adapter_parameters, add_adapter, has_adapter
 from groundrule.models.tree import token_tree
 from groundrule.models.tree_pass import add_gradients, all_logprobs
 from groundrule.training.batch import path_of, written_sequences
@@ -49,7 +49,7 @@ class SftTrainer:
         self.model = model
         self.settings = settings or SftSettings()
         self.seed = seed
-        if not hasattr(model.network, "peft_config"):
+        if not has_adapter(model):
             add_adapter(model, self.settings.lora, seed=seed)
         self.parameters = adapter_parameters(model)
         self.optimizer = torch.optim.AdamW(
