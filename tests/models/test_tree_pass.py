@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ import transformers
 from groundrule.models.load import LanguageModel, wrap
 from groundrule.models.tree import Path, token_tree
 from groundrule.models.tree_forward import place
-from groundrule.models.tree_pass import add_gradients, all_logprobs
+from groundrule.models.tree_pass import add_gradients, add_joint_gradients, all_logprobs
 from tiny import SMALL, close, full_logprobs, tiny_model, tiny_network
 
 
@@ -81,6 +82,24 @@ def test_gradients_are_those_of_plain_passes_however_the_tree_is_cut(tokens_at_o
 
     assert found.keys() == wanted.keys()
     assert max(close(found[name], wanted[name]) for name in wanted) < 1e-4
+
+
+@pytest.mark.parametrize("tokens_at_once", [1, 25, 10_000])
+def test_a_loss_of_all_paths_together_has_one_gradient_however_the_tree_is_cut(tokens_at_once: int) -> None:
+    def joint(rows: Sequence[torch.Tensor]) -> torch.Tensor:
+        return torch.logsumexp(torch.stack([row.mean() for row in rows]), dim=0)
+
+    paths, model, plain = agents(), tiny_model(), tiny_network()
+    for network in (model.network, plain):
+        network.requires_grad_(True)
+    wanted = joint(plain_rows(plain, paths))
+    wanted.backward()  # type: ignore[no-untyped-call]
+
+    found = add_joint_gradients(model, token_tree(paths), joint, tokens_at_once=tokens_at_once)
+
+    pairs = zip(model.network.parameters(), plain.parameters(), strict=True)
+    assert float(found) == pytest.approx(wanted.item(), abs=1e-5)
+    assert max(close(a.grad, b.grad) for a, b in pairs if a.grad is not None and b.grad is not None) < 1e-4
 
 
 @pytest.mark.parametrize("seed", range(3))

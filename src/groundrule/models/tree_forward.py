@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -10,8 +10,11 @@ import torch
 
 from groundrule.models.chosen import chosen_logprobs
 from groundrule.models.load import LanguageModel
-from groundrule.models.tree import Node
+from groundrule.models.tree import Node, Wanted
 from groundrule.models.tree_attention import Block, tree_attention
+
+Readout = Callable[[torch.Tensor, Sequence[Wanted]], torch.Tensor]
+"""What is wanted of hidden states (wanted, width): one number each, (wanted,)."""
 
 
 @dataclass
@@ -21,16 +24,16 @@ class Past:
     keys: list[torch.Tensor] = field(default_factory=list)
     """Per layer (1, kv_heads, tokens, head_dim); empty before anything was read."""
     values: list[torch.Tensor] = field(default_factory=list)
-    logprobs: torch.Tensor | None = None
-    """Of the scored tokens: (wanted,)."""
+    numbers: torch.Tensor | None = None
+    """What was read out so far, logprobs or values: (wanted,)."""
     indices: tuple[int, ...] = ()
-    """Which logprobs of the tree these are."""
+    """Which numbers of the tree these are."""
 
     def row(self, indices: Sequence[int]) -> torch.Tensor:
-        """These logprobs of the tree, in this order."""
-        assert self.logprobs is not None
+        """These numbers of the tree, in this order."""
+        assert self.numbers is not None
         places = [self._places[index] for index in indices]
-        return self.logprobs[torch.tensor(places, device=self.logprobs.device)]
+        return self.numbers[torch.tensor(places, device=self.numbers.device)]
 
     @cached_property
     def _places(self) -> dict[int, int]:
@@ -41,7 +44,7 @@ class Past:
         return Past(
             [k.detach().requires_grad_() for k in self.keys],
             [v.detach().requires_grad_() for v in self.values],
-            None if self.logprobs is None else self.logprobs.detach().requires_grad_(),
+            None if self.numbers is None else self.numbers.detach().requires_grad_(),
             self.indices,
         )
 
@@ -56,7 +59,7 @@ class Past:
             torch.autograd.backward([t for t, _ in pairs], [g for _, g in pairs])
 
     def _tensors(self) -> list[torch.Tensor]:
-        return [*self.keys, *self.values, *([] if self.logprobs is None else [self.logprobs])]
+        return [*self.keys, *self.values, *([] if self.numbers is None else [self.numbers])]
 
 
 class TreeState:
@@ -115,10 +118,17 @@ def blocks_of(placed: Sequence[Placed], past: int) -> list[Block]:
     return blocks
 
 
-def forward(model: LanguageModel, placed: Sequence[Placed], past: Past, *, keep: bool = False) -> Past:
-    """Pass a pack through the model: the logprobs so far, and with `keep` the keys and values so far.
+def forward(
+    model: LanguageModel,
+    placed: Sequence[Placed],
+    past: Past,
+    *,
+    keep: bool = False,
+    read: Readout | None = None,
+) -> Past:
+    """Pass a pack through the model: the numbers so far, and with `keep` the keys and values so far.
 
-    With `keep` the pack is one node, so that its keys continue those of `past`.
+    With `keep` the pack is one node, so that its keys continue those of `past`. `read` None: logprobs.
     """
     device = model.device
     ids = [token for p in placed for token in p.node.ids]
@@ -130,21 +140,30 @@ def forward(model: LanguageModel, placed: Sequence[Placed], past: Past, *, keep:
         use_cache=False,
         prefix_state=state,
     ).last_hidden_state[0]
-    return Past(state.keys, state.values, *_logprobs(model, placed, hidden, past))
+    return Past(state.keys, state.values, *_numbers(placed, hidden, past, read or logprobs_of(model)))
 
 
-def _logprobs(
-    model: LanguageModel, placed: Sequence[Placed], hidden: torch.Tensor, past: Past
+def logprobs_of(model: LanguageModel) -> Readout:
+    """Reads the log-probability of each wanted token."""
+
+    def read(hidden: torch.Tensor, wanted: Sequence[Wanted]) -> torch.Tensor:
+        return chosen_logprobs(
+            model.head,
+            hidden,
+            torch.tensor([w.token for w in wanted], device=hidden.device),
+            torch.tensor([w.temperature for w in wanted], device=hidden.device),
+        )
+
+    return read
+
+
+def _numbers(
+    placed: Sequence[Placed], hidden: torch.Tensor, past: Past, read: Readout
 ) -> tuple[torch.Tensor | None, tuple[int, ...]]:
     wanted = [(w, p.begin + w.place - p.node.start) for p in placed for w in p.node.wanted]
     if not wanted:
-        return past.logprobs, past.indices
-    device = hidden.device
-    own = chosen_logprobs(
-        model.head,
-        hidden[torch.tensor([at for _, at in wanted], device=device)],
-        torch.tensor([w.token for w, _ in wanted], device=device),
-        torch.tensor([w.temperature for w, _ in wanted], device=device),
-    )
-    together = own if past.logprobs is None else torch.cat([past.logprobs, own])
+        return past.numbers, past.indices
+    places = torch.tensor([at for _, at in wanted], device=hidden.device)
+    own = read(hidden[places], [w for w, _ in wanted])
+    together = own if past.numbers is None else torch.cat([past.numbers, own])
     return together, (*past.indices, *(w.index for w, _ in wanted))
