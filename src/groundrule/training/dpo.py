@@ -1,9 +1,9 @@
 """Direct preference optimisation of the adapter (DPO, Rafailov et al. 2023): pairs in, a policy out, no reward model.
 
 The reference is the same weights with the adapter off. The loss couples the two answers of a pair, which may lie in
-different pieces of the token tree. So the tree is passed through twice: first without gradients, for all
-log-probabilities and the derivative of the loss by each, then piece by piece, each log-probability weighed by its
-derivative. By the chain rule that is the gradient of the whole loss.
+different pieces of the token tree. So where the tree is more than one graph may hold, it is passed through twice:
+first without gradients, for all log-probabilities and the derivative of the loss by each, then piece by piece, each
+log-probability weighed by its derivative. By the chain rule that is the gradient of the whole loss.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from groundrule.algorithms.preference_loss import dpo_loss
 from groundrule.data.preferences import PreferencePair
 from groundrule.models.load import LanguageModel
-from groundrule.models.lora import LoraSettings, adapter_parameters, add_adapter
-from groundrule.models.tree_pass import add_gradients, all_logprobs
+from groundrule.models.lora import LoraSettings, adapter_parameters, add_adapter, has_adapter
+from groundrule.models.tree_pass import add_joint_gradients, all_logprobs
 from groundrule.training.optimizing import set_learning_rate, take_step
 from groundrule.training.pair_batch import PairBatch, PairSums, PairTokens, pair_tokens
 from groundrule.training.schedule import falling_rate, shuffled_batches
@@ -105,7 +105,7 @@ class DpoTrainer:
         self.model = model
         self.settings = settings or DpoSettings()
         self.seed = seed
-        if not hasattr(model.network, "peft_config"):
+        if not has_adapter(model):
             add_adapter(model, self.settings.lora, seed=seed)
         self.parameters = adapter_parameters(model)
         self.optimizer = torch.optim.AdamW(
@@ -139,14 +139,14 @@ class DpoTrainer:
 
     def accumulate(self, batch: PairBatch) -> PairSums:
         """Add the gradient of the batch's loss to the adapter's `.grad`; the numbers that it was taken at."""
-        at_once, reference = self.settings.tokens_at_once, self._reference(batch)
-        policy = [
-            row.requires_grad_() for row in all_logprobs(self.model, batch.tree, tokens_at_once=at_once)
-        ]
-        pairs = batch.compare(policy, reference)
-        slopes = torch.autograd.grad(dpo_objective(pairs, self.settings), policy)
-        add_gradients(self.model, batch.tree, lambda i, row: (slopes[i] * row).sum(), tokens_at_once=at_once)
-        return pairs
+        reference, seen = self._reference(batch), []
+
+        def loss_of(policy: Sequence[torch.Tensor]) -> torch.Tensor:
+            seen.append(batch.compare(policy, reference))
+            return dpo_objective(seen[0], self.settings)
+
+        add_joint_gradients(self.model, batch.tree, loss_of, tokens_at_once=self.settings.tokens_at_once)
+        return seen[0]
 
     def _step(self, batch: PairBatch, rate: float) -> dict[str, float]:
         set_learning_rate(self.optimizer, rate)
