@@ -7,7 +7,6 @@ included, and nothing else. Conversations that begin alike are computed once for
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator, Sequence
 
 import torch
@@ -22,6 +21,7 @@ from groundrule.models.tree import token_tree
 from groundrule.models.tree_pass import add_gradients, all_logprobs
 from groundrule.training.batch import path_of, written_sequences
 from groundrule.training.optimizing import set_learning_rate, take_step
+from groundrule.training.schedule import falling_rate, shuffled_batches
 
 
 class SftSettings(BaseModel):
@@ -65,9 +65,10 @@ class SftTrainer:
         Raises `TrainingError` for an example without an assistant turn.
         """
         sequences = [self._sequences(i, example) for i, example in enumerate(examples)]
-        batches = list(self._batches(len(sequences)))
-        for number, batch in enumerate(batches):
-            rate = self.settings.learning_rate * (1 - 0.9 * number / len(batches))
+        size, epochs = self.settings.examples_per_step, self.settings.epochs
+        batches = shuffled_batches(len(sequences), size, epochs=epochs, seed=self.seed)
+        for step, batch in enumerate(batches, start=1):
+            rate = falling_rate(self.settings.learning_rate, step, len(batches))
             set_learning_rate(self.optimizer, rate)
             yield self._step([s for i in batch for s in sequences[i]], rate)
 
@@ -103,13 +104,6 @@ class SftTrainer:
             "sft/tokens": float(count),
             "sft/unique_tokens": float(tree.unique_tokens),
         }
-
-    def _batches(self, count: int) -> Iterator[list[int]]:
-        for epoch in range(self.settings.epochs):
-            order = list(range(count))
-            random.Random(f"{self.seed}/{epoch}").shuffle(order)
-            size = self.settings.examples_per_step
-            yield from (order[start : start + size] for start in range(0, count, size))
 
     def _sequences(self, index: int, example: Trajectory) -> list[TokenSequence]:
         found = written_sequences(example, self.model)
