@@ -13,7 +13,10 @@ from typing import Any
 
 from groundrule.errors import ConfigError
 
-_TARGETS: dict[str, str] = {"local": "groundrule.inference.local_client:local_judge"}
+_TARGETS: dict[str, str] = {
+    "local": "groundrule.inference.local_client:local_judge",
+    "local/reward-model": "groundrule.models.reward_judge:reward_model_judge",
+}
 """The library's own entries; names only, so that nothing is imported before it is used."""
 
 

@@ -1,0 +1,143 @@
+"""Reward models on disk: a folder that is complete or not there. Nothing is pickled.
+
+Files: `adapter_model.safetensors` and `adapter_config.json` as peft writes them, `head.safetensors`,
+`reward_model.json` (base model, shapes, scale, how it was trained), and `manifest.json` with the sha256 of each.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import torch
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from groundrule._util.files import sha256_of, sync
+from groundrule.errors import CheckpointError, ConfigError
+from groundrule.models.load import LanguageModel
+from groundrule.models.lora import LoraSettings, adapter_state, load_adapter_state
+from groundrule.models.pool import for_judging
+from groundrule.models.reward_model import RewardModel, new_reward_model
+from groundrule.rewards.learned import ValueScale
+
+ADAPTER = "adapter_model.safetensors"
+ADAPTER_CONFIG = "adapter_config.json"
+HEAD = "head.safetensors"
+FACTS = "reward_model.json"
+MANIFEST = "manifest.json"
+FILES = (ADAPTER, ADAPTER_CONFIG, HEAD, FACTS)
+
+
+class RewardModelFacts(BaseModel):
+    """What `reward_model.json` says."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    format: int = Field(default=1, ge=1, le=1)
+    base_model: str
+    lora: LoraSettings
+    width: int
+    """Inputs of the head, which is linear, without a bias, on the last hidden state of the last token."""
+    scale: ValueScale
+    training: dict[str, Any] = Field(default_factory=dict)
+    """Whatever the trainer says about itself."""
+
+
+def save_reward_model(
+    reward_model: RewardModel, folder: Path, *, training: dict[str, Any] | None = None
+) -> None:
+    """Write the folder and move it into place in one step; a reward model that is there already is replaced."""
+    from safetensors.torch import save_file
+
+    if folder.exists() and not (folder / FACTS).exists():
+        raise ConfigError(f"{folder} exists and is no reward model; choose another folder, or remove it")
+    facts = RewardModelFacts(
+        base_model=reward_model.model.name,
+        lora=reward_model.lora,
+        width=reward_model.head.in_features,
+        scale=reward_model.scale,
+        training=training or {},
+    )
+    scratch = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
+    shutil.rmtree(scratch, ignore_errors=True)
+    scratch.mkdir(parents=True)
+    with reward_model.model.lock:
+        save_file(adapter_state(reward_model.model, reward_model.adapter), scratch / ADAPTER)
+        reward_model.model.network.peft_config[reward_model.adapter].save_pretrained(str(scratch))
+        save_file({"weight": reward_model.head.weight.detach().cpu().contiguous()}, scratch / HEAD)
+    (scratch / FACTS).write_text(facts.model_dump_json(indent=2) + "\n")
+    hashes = {name: sha256_of(scratch / name) for name in FILES}
+    (scratch / MANIFEST).write_text(json.dumps({"files": hashes}, indent=2) + "\n")
+    for path in scratch.iterdir():
+        sync(path)
+    if folder.exists():
+        shutil.rmtree(folder)
+    os.replace(scratch, folder)
+    sync(folder.parent)
+
+
+def load_reward_model(
+    folder: Path, *, model: LanguageModel | None = None, base_model: str | None = None
+) -> RewardModel:
+    """Put the folder's adapter, under a name of its own, on a base that may be in use by others.
+
+    `base_model` names the base where it has another name here than where it was trained; `model` is one already in
+    memory. Raises `CheckpointError` when a file is missing, cut or changed, or the base is another.
+    """
+    from safetensors.torch import load_file
+
+    facts = read_facts(folder)
+    base = model or for_judging(base_model or facts.base_model)
+    if base.name != (base_model or facts.base_model):
+        raise CheckpointError(
+            f"{folder} was trained on {facts.base_model!r}, the model in memory is {base.name!r}; load the same "
+            "base model, or say with base_model that it is the same under another name"
+        )
+    made = new_reward_model(base, facts.lora)
+    weight = load_file(folder / HEAD)["weight"]
+    if weight.shape != made.head.weight.shape:
+        raise CheckpointError(
+            f"the head in {folder} reads {facts.width} numbers, {base.name!r} gives {made.head.in_features}; "
+            f"load its own base model, {facts.base_model!r}"
+        )
+    try:
+        load_adapter_state(base, load_file(folder / ADAPTER), made.adapter)
+    except ConfigError as error:
+        raise CheckpointError(f"{folder} does not fit {base.name!r}: {error}") from error
+    with torch.no_grad():
+        made.head.weight.copy_(weight)
+    made.head.requires_grad_(False)
+    made.scale = facts.scale
+    return made
+
+
+def read_facts(folder: Path) -> RewardModelFacts:
+    """What the folder says about itself, after every file was checked against the manifest."""
+    try:
+        files = json.loads((folder / MANIFEST).read_text())["files"]
+        digests = {name: files[name] for name in FILES}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise CheckpointError(
+            f"{folder} has no readable {MANIFEST} ({type(error).__name__}: {error}); it is cut, or no reward model"
+        ) from error
+    for name, digest in digests.items():
+        path = folder / name
+        if not path.exists():
+            raise CheckpointError(
+                f"{path} is missing; the reward model is not complete, train or copy it again"
+            )
+        if sha256_of(path) != digest:
+            raise CheckpointError(
+                f"{path} is not what {MANIFEST} says: cut or changed after it was written; train or copy it again"
+            )
+    try:
+        return RewardModelFacts.model_validate_json((folder / FACTS).read_text())
+    except ValidationError as error:
+        fault = error.errors()[0]
+        place = ".".join(map(str, fault["loc"]))
+        raise CheckpointError(
+            f"{folder / FACTS}, {place}: {fault['msg']}; it was written by another version"
+        ) from error
