@@ -46,6 +46,7 @@ def test_torch_and_clients_are_not_imported_before_they_are_needed(program):
         "serve",
         "train",
         "prefs",
+        "rank",
         "sft",
         "verify",
         "view",

@@ -91,6 +91,9 @@ DATA_FILES = [
     "rewards/prompts/ruler.md",
     "rewards/suites/known.jsonl",
     "rollouts/sets/support.jsonl",
+    "ranking/assets/page.html",
+    "ranking/assets/rank.css",
+    "ranking/assets/rank.js",
     "viewer/assets/page.html",
     "viewer/assets/report.css",
 ]

@@ -31,6 +31,7 @@ VERBS = {
     "models": ("models", "Fetch and list the models that need no hub."),
     "plan": ("plan", "Say how much memory a training takes, and whether it fits."),
     "prefs": ("prefs", "Make, check and convert preferences, from people or from the groups of a run."),
+    "rank": ("rank", "Let a person put answers into order, in a web page on this machine."),
     "reward-bench": ("reward_bench", "Measure a reward function on labelled answers before training on it."),
     "score": ("score", "Score the groups of a JSONL file with a judge."),
     "serve": ("serve", "Answer OpenAI-compatible requests with a model, or with what a run learned."),
