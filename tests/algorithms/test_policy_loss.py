@@ -212,3 +212,13 @@ def test_no_gradient_passes_through_the_importance() -> None:
 def test_an_unknown_setting_is_refused_by_name() -> None:
     with pytest.raises(ValueError, match="clip_up"):
         PolicyLossConfig(clip_up=0.3)
+
+
+def test_every_token_may_have_an_advantage_of_its_own() -> None:
+    new, old = torch.tensor([0.3, -0.4, 1.5]), torch.zeros(3)
+    config = PolicyLossConfig(dual_clip=3.0)
+
+    together = token_losses(new, old, torch.tensor([1.0, 0.0, -0.5]), config)
+
+    # min(e^0.3, 1.28) x 1; nothing; -0.5 x e^1.5 is held at 3 x 0.5.
+    assert together.tolist() == pytest.approx([-1.28, 0.0, 1.5])

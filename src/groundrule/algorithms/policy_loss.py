@@ -17,9 +17,9 @@ _LONGEST_LOG_RATIO = 20.0
 
 
 def token_losses(
-    new: torch.Tensor, old: torch.Tensor, advantage: float, config: PolicyLossConfig
+    new: torch.Tensor, old: torch.Tensor, advantage: float | torch.Tensor, config: PolicyLossConfig
 ) -> torch.Tensor:
-    """Loss of each sampled token of one sequence: (tokens,).
+    """Loss of each sampled token of one sequence: (tokens,). The advantage is one number, or one a token: (tokens,).
 
     clipped: -min(ratio A, clip(ratio, 1 - low, 1 + high) A), PPO (Schulman et al. 2017, eq. 7).
     gspo: the same with one ratio a sequence, exp(mean log ratio) (Zheng et al. 2025, eq. 5-7).
@@ -36,8 +36,9 @@ def token_losses(
     ratio = torch.exp(log_ratio)
     clipped = ratio.clamp(1 - config.clip_low, 1 + config.clip_high)
     losses = torch.maximum(-advantage * ratio, -advantage * clipped)
-    if config.dual_clip is not None and advantage < 0:
-        losses = losses.clamp(max=-advantage * config.dual_clip)
+    if config.dual_clip is not None:
+        each = torch.as_tensor(advantage, dtype=losses.dtype, device=losses.device).expand_as(losses)
+        losses = torch.where(each < 0, torch.minimum(losses, -each * config.dual_clip), losses)
     return losses
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import warnings
 from collections.abc import Iterator, Sequence
+from itertools import count
 from typing import Any
 
 import torch
@@ -36,6 +37,12 @@ class LoraSettings(BaseModel):
 def has_adapter(model: LanguageModel, name: str = POLICY) -> bool:
     """Whether the model carries an adapter of this name."""
     return name in getattr(model.network, "peft_config", {})
+
+
+def unused_name(model: LanguageModel, name: str) -> str:
+    """This name for an adapter, with a number behind it where it is taken."""
+    names = (name if i == 1 else f"{name}-{i}" for i in count(1))
+    return next(free for free in names if not has_adapter(model, free))
 
 
 def add_adapter(model: LanguageModel, settings: LoraSettings, *, seed: int, name: str = POLICY) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import count
 
 import torch
 
@@ -19,7 +18,7 @@ from groundrule.data.messages import Message, Tools
 from groundrule.data.trajectory import Trajectory
 from groundrule.errors import ModelError
 from groundrule.models.load import LanguageModel
-from groundrule.models.lora import LoraSettings, adapter_parameters, add_adapter, has_adapter, using_adapter
+from groundrule.models.lora import LoraSettings, adapter_parameters, add_adapter, unused_name, using_adapter
 from groundrule.models.scalar_head import value_path, values_by, zero_head
 from groundrule.models.tree import Path, token_tree
 from groundrule.models.tree_forward import Readout
@@ -99,7 +98,6 @@ def new_reward_model(
     """One that values everything at 0. Where the adapter's name is taken, a number is put behind it."""
     shape = lora or LoraSettings()
     with model.lock:
-        free = (name if i == 1 else f"{name}-{i}" for i in count(1))
-        adapter = next(other for other in free if not has_adapter(model, other))
+        adapter = unused_name(model, name)
         add_adapter(model, shape, seed=seed, name=adapter)
     return RewardModel(model, adapter, shape, zero_head(model))

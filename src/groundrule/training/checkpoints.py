@@ -1,7 +1,8 @@
 """Checkpoints: a folder is complete or it is not there, and a cut one is never taken for the newest.
 
 Files: `adapter_model.safetensors` and `adapter_config.json` as peft writes them, `optimizer.safetensors`,
-`trainer.json`, and `manifest.json` with the sha256 of each. Nothing is pickled.
+`trainer.json`, and `manifest.json` with the sha256 of each. `more_state.safetensors` is there for trainers that hold
+more than an adapter. Nothing is pickled.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ import json
 import logging
 import os
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from pydantic import BaseModel
@@ -27,6 +29,7 @@ ADAPTER = "adapter_model.safetensors"
 ADAPTER_CONFIG = "adapter_config.json"
 OPTIMIZER = "optimizer.safetensors"
 TRAINER = "trainer.json"
+MORE_STATE = "more_state.safetensors"
 MANIFEST = "manifest.json"
 FILES = (ADAPTER, ADAPTER_CONFIG, OPTIMIZER, TRAINER)
 """What a complete checkpoint holds beside its manifest."""
@@ -45,6 +48,14 @@ class AdapterTrainer(Protocol):
     def optimizer(self) -> torch.optim.Optimizer: ...
 
 
+@runtime_checkable
+class HasMoreState(Protocol):
+    """A trainer of something beside the adapter, such as a critic."""
+
+    def more_state(self) -> dict[str, torch.Tensor]: ...
+    def load_more_state(self, state: dict[str, torch.Tensor]) -> None: ...
+
+
 def save_checkpoint(
     trainer: AdapterTrainer, folder: Path, *, step: int, extra: dict[str, Any] | None = None
 ) -> None:
@@ -59,14 +70,18 @@ def save_checkpoint(
     scratch.mkdir(parents=True)
     save_file(adapter_state(trainer.model), scratch / ADAPTER)
     trainer.model.network.peft_config[POLICY].save_pretrained(str(scratch))
-    save_file(_optimizer_tensors(trainer), scratch / OPTIMIZER)
+    save_file(optimizer_tensors(trainer.parameters, trainer.optimizer), scratch / OPTIMIZER)
+    names: tuple[str, ...] = FILES
+    if isinstance(trainer, HasMoreState):
+        save_file(trainer.more_state(), scratch / MORE_STATE)
+        names = (*FILES, MORE_STATE)
     facts = {
         "step": step,
         "base_model": trainer.model.name,
         "settings": trainer.settings.model_dump(mode="json"),
     }
     (scratch / TRAINER).write_text(json.dumps({**facts, "extra": extra or {}}, indent=2) + "\n")
-    hashes = {name: sha256_of(scratch / name) for name in FILES}
+    hashes = {name: sha256_of(scratch / name) for name in names}
     (scratch / MANIFEST).write_text(json.dumps({"step": step, "files": hashes}, indent=2) + "\n")
     for path in scratch.iterdir():
         sync(path)
@@ -90,8 +105,15 @@ def load_checkpoint(trainer: AdapterTrainer, folder: Path) -> dict[str, Any]:
             f"{folder} was trained on {facts['base_model']!r}, the model in memory is {trainer.model.name!r}; "
             "load the same base model"
         )
+    if isinstance(trainer, HasMoreState) and not (folder / MORE_STATE).exists():
+        raise CheckpointError(
+            f"{folder} holds an adapter and no {MORE_STATE}: it is of another kind of training; "
+            "load it as a model to start from, or take a checkpoint of this kind"
+        )
     load_adapter_state(trainer.model, load_file(folder / ADAPTER))
-    _restore_optimizer(trainer, load_file(folder / OPTIMIZER))
+    restore_optimizer(trainer.parameters, trainer.optimizer, load_file(folder / OPTIMIZER))
+    if isinstance(trainer, HasMoreState):
+        trainer.load_more_state(load_file(folder / MORE_STATE))
     return facts
 
 
@@ -99,7 +121,7 @@ def verify_checkpoint(folder: Path) -> None:
     """Raise `CheckpointError` unless every file of the manifest is there with its hash."""
     try:
         manifest = json.loads((folder / MANIFEST).read_text())
-        files = {name: manifest["files"][name] for name in FILES}
+        files = {name: manifest["files"][name] for name in (*FILES, *manifest["files"])}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise CheckpointError(
             f"{folder} has no readable {MANIFEST} ({type(error).__name__}: {error}); it is cut, or not ours"
@@ -126,25 +148,33 @@ def latest_checkpoint(folders: list[Path]) -> Path | None:
     return None
 
 
-def _optimizer_tensors(trainer: AdapterTrainer) -> dict[str, torch.Tensor]:
+def optimizer_tensors(
+    parameters: Mapping[str, torch.Tensor], optimizer: torch.optim.Optimizer
+) -> dict[str, torch.Tensor]:
+    """What the optimizer keeps of each parameter, as `name::key`."""
     tensors = {}
-    for name, parameter in trainer.parameters.items():
-        for key, value in trainer.optimizer.state.get(parameter, {}).items():
+    for name, parameter in parameters.items():
+        for key, value in optimizer.state.get(parameter, {}).items():
             tensors[f"{name}::{key}"] = torch.as_tensor(value).detach().cpu().clone().contiguous()
     return tensors
 
 
-def _restore_optimizer(trainer: AdapterTrainer, tensors: dict[str, torch.Tensor]) -> None:
+def restore_optimizer(
+    parameters: Mapping[str, torch.Tensor],
+    optimizer: torch.optim.Optimizer,
+    tensors: dict[str, torch.Tensor],
+) -> None:
+    """Put back what `optimizer_tensors` gave, in place of all that the optimizer keeps."""
     state: dict[torch.Tensor, dict[str, torch.Tensor]] = {}
     for label, value in tensors.items():
         name, _, key = label.rpartition("::")
-        if name not in trainer.parameters:
+        if name not in parameters:
             raise CheckpointError(
                 f"the optimizer state names {name!r}, which the adapter in memory does not have"
             )
-        parameter: torch.Tensor = trainer.parameters[name]
+        parameter = parameters[name]
         # The step counter stays on the CPU, as torch keeps it.
         state.setdefault(parameter, {})[key] = value if key == "step" else value.to(parameter.device)
-    trainer.optimizer.state.clear()
+    optimizer.state.clear()
     for parameter, values in state.items():
-        trainer.optimizer.state[parameter] = values
+        optimizer.state[parameter] = values

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 
-def shuffled_batches(count: int, size: int, *, epochs: int, seed: int) -> list[list[int]]:
+def shuffled_batches(count: int, size: int, *, epochs: int, seed: int | str) -> list[list[int]]:
     """Every index below `count` once an epoch, each epoch in another order; the last batch of one may be smaller."""
     batches = []
     for epoch in range(epochs):
