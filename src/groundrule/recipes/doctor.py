@@ -103,7 +103,8 @@ def _ties(groups: list[TrajectoryGroup]) -> Finding | None:
         return Finding(
             True,
             f"{tied} of {len(comparable)} groups are ties: their members got equal rewards and teach nothing. "
-            "Raise policy.temperature, take harder scenarios, or a judge that tells the answers apart",
+            "Raise policy.temperature, take scenarios that are neither always nor never answered well, or a judge that "
+            "tells the answers apart",
         )
     spread = fmean(pstdev(rewards) for rewards in comparable)
     return Finding(

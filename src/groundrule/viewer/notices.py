@@ -28,7 +28,7 @@ def _of_steps(steps: Sequence[Step]) -> Iterator[tuple[str, str]]:
         yield (
             f"{share(totals.tied, totals.groups, 'group')} taught nothing:",
             "all their answers got the same reward. More answers in a group, a higher temperature or "
-            "harder questions make a difference.",
+            "questions that are neither always nor never answered well make a difference.",
         )
     if totals.lonely:
         yield (

@@ -42,7 +42,8 @@ def tied_groups(history: History) -> Alarm:
         tied > 0.25,
         f"{tied:.0%} of the groups are ties",
         "more than 25% in the last third of the steps",
-        "raise policy.temperature, take harder scenarios, or a judge that tells the answers apart",
+        "raise policy.temperature, take scenarios that are neither always nor never answered well, or a judge that "
+        "tells the answers apart",
     )
 
 
