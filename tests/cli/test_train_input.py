@@ -26,7 +26,7 @@ def config(tmp_path):
         ("[train]\nstepps = 3", "unknown key 'train.stepps'; did you mean 'steps'?"),
         ("[trian]\nsteps = 3", "unknown key 'trian'; did you mean 'train'?"),
         ("[policy]\nmodel = 'x'", "unknown key 'policy.model'; did you mean"),
-        ("[judge]\nzzz = 1", "unknown key 'judge.zzz'; known here: model, params, rubric, fallback, jury"),
+        ("[judge]\nzzz = 1", "unknown key 'judge.zzz'; known here: model, params, verifier, combine, rubric"),
         ("[train]\nsteps = 0", "train.steps is 0: Input should be greater than or equal to 1"),
         ("[train]\ngroup_size = 1", "train.group_size is 1: Input should be greater than or equal to 2"),
         ("[train]\nadvantage = 'best'", "train.advantage is 'best': Input should be"),
