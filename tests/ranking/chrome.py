@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import os
 import shutil
 import signal
@@ -30,6 +29,7 @@ class Page:
     def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         self._socket = socket
         self._number = 0
+        self._is_loaded = False
         self.asked: list[str] = []
         """Addresses of all requests since the start."""
         self.complaints: list[str] = []
@@ -65,8 +65,12 @@ class Page:
             await asyncio.sleep(0.02)
 
     async def open(self, address: str) -> None:
+        """Go there and wait for it. Before the load event an expression may still meet the page before."""
+        self._is_loaded = False
         await self.command("Page.navigate", url=address)
-        await self.until("document.readyState === 'complete'")
+        while not self._is_loaded:
+            self._hear(await self._socket.receive_json(timeout=_PATIENCE_S))
+        await self.until("location.protocol === 'http:' && document.readyState === 'complete'")
 
     async def press(self, *keys: str) -> None:
         """Keys as a person presses them, one after the other."""
@@ -88,13 +92,11 @@ class Page:
         for kind in ("mousePressed", "mouseReleased"):
             await self.command("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 
-    async def picture(self, path: Path) -> None:
-        said = await self.command("Page.captureScreenshot", format="png")
-        path.write_bytes(base64.b64decode(said["data"]))
-
     def _hear(self, said: dict[str, Any]) -> None:
         params = said.get("params", {})
-        if said.get("method") == "Network.requestWillBeSent":
+        if said.get("method") == "Page.loadEventFired":
+            self._is_loaded = True
+        elif said.get("method") == "Network.requestWillBeSent":
             self.asked.append(params["request"]["url"])
         elif said.get("method") == "Log.entryAdded":
             self.complaints.append(params["entry"]["text"])

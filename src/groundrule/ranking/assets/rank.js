@@ -190,7 +190,7 @@ document.addEventListener("keydown", (event) => {
   const onButton = event.target.closest("button, summary") && (event.key === "Enter" || event.key === " ");
   const inText = event.target.closest(".said") && ["ArrowUp", "ArrowDown", " "].includes(event.key);
   if (onButton || inText) return;
-  const always = { s: skip, u: undo }[event.key];
+  const always = { s: skip, u: undo }[event.key.toLowerCase()];
   let action = always || (state.task && KEYS[state.mode][event.key]);
   if (!action && state.task && /^[1-9]$/.test(event.key)) {
     const i = Number(event.key) - 1;
