@@ -8,7 +8,6 @@ scores, has spoken before: its score is each trajectory's reward.
 from __future__ import annotations
 
 import contextlib
-import math
 from collections.abc import Iterator, Mapping, Sequence
 
 import torch
@@ -30,8 +29,8 @@ from groundrule.models.tree_pass import all_logprobs
 from groundrule.training.checkpoints import optimizer_tensors, restore_optimizer
 from groundrule.training.optimizing import take_step
 from groundrule.training.ppo_batch import PpoBatch, ScoredTokens, estimated, scored_tokens, tree_of
-from groundrule.training.ppo_gradient import Sums, add_critic_gradients, add_policy_gradients
-from groundrule.training.ppo_metrics import batch_metrics, group_metrics
+from groundrule.training.ppo_gradient import add_critic_gradients, add_policy_gradients
+from groundrule.training.ppo_metrics import Progress, batch_metrics, group_metrics
 from groundrule.training.ppo_settings import PpoSettings
 from groundrule.training.schedule import shuffled_batches
 
@@ -56,7 +55,7 @@ class PpoTrainer:
     ) -> None:
         self.model = model
         self.settings = settings or PpoSettings()
-        self.reference = reference
+        self.reference = None if reference is model else reference
         self.seed = seed
         for role, other in (("reference", reference), ("critic", critic)):
             _check_tokens(model, role, other)
@@ -138,43 +137,43 @@ class PpoTrainer:
     def _learn(self, batch: PpoBatch, trajectories: int) -> dict[str, float]:
         """Several passes over the step in minibatches; ends early where the policy has gone too far."""
         settings, moves_policy = self.settings, not self.is_warming_up and batch.has_signal
-        size, seed = settings.trajectories_per_update, f"{self.seed}/{self.steps}"
-        batches = shuffled_batches(trajectories, size, epochs=settings.epochs, seed=seed)
-        policy, critic, done, is_stopped, is_updated = Sums(), Sums(), 0, False, False
-        norms: dict[str, float] = {}
+        batches = shuffled_batches(
+            trajectories,
+            settings.trajectories_per_update,
+            epochs=settings.epochs,
+            seed=f"{self.seed}/{self.steps}",
+        )
+        progress = Progress()
         for members in batches:
             part = batch.only(members)
-            if moves_policy:
-                self.optimizer.zero_grad(set_to_none=True)
-                sums = add_policy_gradients(self.model, part, settings)
-                policy += sums
-                if settings.stop_kl is not None and sums.mean("kl") > settings.stop_kl:
-                    self.optimizer.zero_grad(set_to_none=True)
-                    is_stopped = True
-                    break
-                norms["ppo/grad_norm"], is_moved = self._take(self.optimizer, sums)
-                is_updated |= is_moved
-            self.critic_optimizer.zero_grad(set_to_none=True)
-            sums = add_critic_gradients(self.critic, part, settings)
-            critic += sums
-            norms["critic/grad_norm"], _ = self._take(self.critic_optimizer, sums)
-            done += 1
-        told = {
-            "ppo/loss": policy.mean("loss"),
-            "ppo/clip_fraction": policy.mean("clipped"),
-            "ppo/kl_step": policy.mean("kl"),
-            "critic/loss": critic.mean("loss"),
-            "critic/clip_fraction": critic.mean("clipped"),
-            **norms,
-            "ppo/epochs": settings.epochs * done / len(batches),
-            "ppo/updates": float(done),
-            "ppo/stopped": float(is_stopped),
-            "ppo/updated": float(is_updated),
-        }
-        return {name: value for name, value in told.items() if math.isfinite(value)}
+            if moves_policy and not self._move_policy(part, progress):
+                break
+            self._move_critic(part, progress)
+            progress.updates += 1
+        return {**progress.metrics(), "ppo/epochs": settings.epochs * progress.updates / len(batches)}
 
-    def _take(self, optimizer: torch.optim.Optimizer, sums: Sums) -> tuple[float, bool]:
-        return take_step(optimizer, sums.loss, max_grad_norm=self.settings.max_grad_norm)
+    def _move_policy(self, part: PpoBatch, progress: Progress) -> bool:
+        """One update, unless it is too far already from where the step began: then False, and it stays."""
+        self.optimizer.zero_grad(set_to_none=True)
+        sums = add_policy_gradients(self.model, part, self.settings)
+        progress.policy += sums
+        if self.settings.stop_kl is not None and sums.mean("kl") > self.settings.stop_kl:
+            self.optimizer.zero_grad(set_to_none=True)
+            progress.is_stopped = True
+            return False
+        progress.norm, is_moved = take_step(
+            self.optimizer, sums.loss, max_grad_norm=self.settings.max_grad_norm
+        )
+        progress.is_updated |= is_moved
+        return True
+
+    def _move_critic(self, part: PpoBatch, progress: Progress) -> None:
+        self.critic_optimizer.zero_grad(set_to_none=True)
+        sums = add_critic_gradients(self.critic, part, self.settings)
+        progress.critic += sums
+        progress.critic_norm, _ = take_step(
+            self.critic_optimizer, sums.loss, max_grad_norm=self.settings.max_grad_norm
+        )
 
     def _reference_logprobs(self, tree: TokenTree) -> list[torch.Tensor]:
         at_once = self.settings.tokens_at_once

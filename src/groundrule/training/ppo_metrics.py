@@ -1,9 +1,10 @@
-"""What a step of PPO says of its groups, and of policy, reference and critic before it moves them."""
+"""What a step of PPO says of its groups, of policy, reference and critic before it moves them, and of its updates."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from statistics import fmean
 
 import torch
@@ -11,6 +12,7 @@ import torch
 from groundrule.algorithms.policy_loss import kl_terms
 from groundrule.data.group import TrajectoryGroup
 from groundrule.training.ppo_batch import PpoBatch
+from groundrule.training.ppo_gradient import Sums
 
 
 def group_metrics(groups: Sequence[TrajectoryGroup]) -> dict[str, float]:
@@ -49,6 +51,36 @@ def batch_metrics(batch: PpoBatch, kl_coef: float, scores: Sequence[float]) -> d
         "critic/explained_variance": explained_variance(values, returns),
     }
     return {name: value for name, value in numbers.items() if math.isfinite(value)}
+
+
+@dataclass
+class Progress:
+    """How far a step has come. Losses, clipped shares and the KL are over the tokens of all its minibatches."""
+
+    policy: Sums = field(default_factory=Sums)
+    critic: Sums = field(default_factory=Sums)
+    norm: float = math.nan
+    """Of the last gradient, before it was clipped."""
+    critic_norm: float = math.nan
+    updates: int = 0
+    is_stopped: bool = False
+    is_updated: bool = False
+
+    def metrics(self) -> dict[str, float]:
+        """What is unknown is left out: of the policy everything in a step that does not train it."""
+        numbers = {
+            "ppo/loss": self.policy.mean("loss"),
+            "ppo/clip_fraction": self.policy.mean("clipped"),
+            "ppo/kl_step": self.policy.mean("kl"),
+            "ppo/grad_norm": self.norm,
+            "critic/loss": self.critic.mean("loss"),
+            "critic/clip_fraction": self.critic.mean("clipped"),
+            "critic/grad_norm": self.critic_norm,
+            "ppo/updates": float(self.updates),
+            "ppo/stopped": float(self.is_stopped),
+            "ppo/updated": float(self.is_updated),
+        }
+        return {name: value for name, value in numbers.items() if math.isfinite(value)}
 
 
 def explained_variance(values: torch.Tensor, returns: torch.Tensor) -> float:
