@@ -7,22 +7,17 @@ are computed.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-
-import torch
 
 from groundrule.data.answers import is_empty
 from groundrule.data.messages import Message, Tools
 from groundrule.data.trajectory import Trajectory
 from groundrule.errors import ModelError
 from groundrule.models.load import LanguageModel
-from groundrule.models.lora import LoraSettings, adapter_parameters, add_adapter, unused_name, using_adapter
-from groundrule.models.scalar_head import value_path, values_by, zero_head
+from groundrule.models.lora import LoraSettings
+from groundrule.models.scalar_model import ScalarModel, new_adapter, value_path, zero_head
 from groundrule.models.tree import Path, token_tree
-from groundrule.models.tree_forward import Readout
-from groundrule.models.tree_pass import all_numbers
 from groundrule.rewards.learned import Conversation, Value, ValueScale
 
 TOKENS_AT_ONCE = 4096
@@ -30,30 +25,11 @@ TOKENS_AT_ONCE = 4096
 
 
 @dataclass(eq=False)
-class RewardModel:
+class RewardModel(ScalarModel):
     """Implements `rewards.learned.ValueModel`."""
 
-    model: LanguageModel
-    adapter: str
-    """The adapter's name on the model."""
     lora: LoraSettings
-    head: torch.nn.Linear
     scale: ValueScale = field(default_factory=ValueScale)
-
-    @property
-    def read(self) -> Readout:
-        """Hidden states -> values."""
-        return values_by(self.head)
-
-    def parameters(self) -> dict[str, torch.Tensor]:
-        """What is trained, by name, in a fixed order."""
-        return {**adapter_parameters(self.model, self.adapter), "head.weight": self.head.weight}
-
-    @contextlib.contextmanager
-    def switched_on(self) -> Iterator[None]:
-        """Inside, the model computes what the head was trained on, and nobody else uses it."""
-        with self.model.lock, using_adapter(self.model, self.adapter):
-            yield
 
     def path(self, messages: Sequence[Message], tools: Tools | None = None) -> Path | str:
         """What is read of a conversation, up to the end of the agent's last turn; or why it has no value.
@@ -80,10 +56,7 @@ class RewardModel:
 
     def raw_values(self, paths: Sequence[Path]) -> list[float]:
         """The value of each; what they share is computed once."""
-        tree = token_tree(paths)
-        with self.switched_on():
-            found = all_numbers(self.model, tree, tokens_at_once=TOKENS_AT_ONCE, read=self.read)
-        return [float(value) for value in found]
+        return [float(value) for value in self.numbers(token_tree(paths), tokens_at_once=TOKENS_AT_ONCE)]
 
     def values(self, conversations: Sequence[Conversation]) -> list[Value | str]:
         """In the order given; a text is the reason why there is no value."""
@@ -97,7 +70,4 @@ def new_reward_model(
 ) -> RewardModel:
     """One that values everything at 0. Where the adapter's name is taken, a number is put behind it."""
     shape = lora or LoraSettings()
-    with model.lock:
-        adapter = unused_name(model, name)
-        add_adapter(model, shape, seed=seed, name=adapter)
-    return RewardModel(model, adapter, shape, zero_head(model))
+    return RewardModel(model, new_adapter(model, shape, seed=seed, name=name), zero_head(model), shape)

@@ -25,7 +25,7 @@ from groundrule.models.reward_model import new_reward_model
 from groundrule.models.tree import token_tree
 from groundrule.models.tree_pass import add_joint_gradients
 from groundrule.rewards.learned import ValueScale
-from groundrule.training.optimizing import set_learning_rate, take_step
+from groundrule.training.optimizing import adamw, set_learning_rate, take_step
 from groundrule.training.ranking_batch import ReadRanking, bundles, read_rankings
 from groundrule.training.schedule import falling_rate, shuffled_batches
 
@@ -61,11 +61,8 @@ class RewardModelTrainer:
         self.seed = seed
         self.reward_model = new_reward_model(model, self.settings.lora, seed=seed)
         self.parameters = self.reward_model.parameters()
-        self.optimizer = torch.optim.AdamW(
-            self.parameters.values(),
-            lr=self.settings.learning_rate,
-            weight_decay=self.settings.weight_decay,
-            foreach=False,
+        self.optimizer = adamw(
+            self.parameters, self.settings.learning_rate, weight_decay=self.settings.weight_decay
         )
         self.steps = 0
         self.rankings = 0
