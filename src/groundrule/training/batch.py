@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, pstdev
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ from groundrule.data.messages import is_choice, message_of
 from groundrule.data.trajectory import Trajectory
 from groundrule.errors import TrainingError
 from groundrule.models.load import LanguageModel
-from groundrule.models.tree import Path
+from groundrule.models.tree import Path, TokenTree, token_tree
 
 if TYPE_CHECKING:
     from groundrule.training.lora_trainer import TrainerSettings
@@ -136,6 +136,11 @@ def written_sequences(
             for turn in turns
         )
     ]
+
+
+def tree_of(sequences: Iterable[TokenSequence], *, share: bool = True) -> TokenTree:
+    """The sequences as one tree, their sampled tokens scored; `share` False: each computed by itself."""
+    return token_tree([path_of(s) for s in sequences], share=share)
 
 
 def path_of(sequence: TokenSequence) -> Path:

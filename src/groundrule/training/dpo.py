@@ -18,7 +18,7 @@ from groundrule.data.preferences import PreferencePair
 from groundrule.models.load import LanguageModel
 from groundrule.models.lora import LoraSettings, adapter_parameters, add_adapter, has_adapter
 from groundrule.models.tree_pass import add_joint_gradients, all_logprobs
-from groundrule.training.optimizing import set_learning_rate, take_step
+from groundrule.training.optimizing import adamw, set_learning_rate, take_step
 from groundrule.training.pair_batch import PairBatch, PairSums, PairTokens, pair_tokens
 from groundrule.training.schedule import falling_rate, shuffled_batches
 
@@ -108,9 +108,7 @@ class DpoTrainer:
         if not has_adapter(model):
             add_adapter(model, self.settings.lora, seed=seed)
         self.parameters = adapter_parameters(model)
-        self.optimizer = torch.optim.AdamW(
-            self.parameters.values(), lr=self.settings.learning_rate, weight_decay=0.0, foreach=False
-        )
+        self.optimizer = adamw(self.parameters, self.settings.learning_rate)
 
     def fit(self, pairs: Sequence[PreferencePair], *, done: int = 0) -> Iterator[dict[str, float]]:
         """One dictionary of metrics a step, of its pairs before the step; see `dpo_metrics`.

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-import torch
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from groundrule.algorithms.advantages import ADVANTAGES
@@ -18,7 +17,7 @@ from groundrule.data.group import TrajectoryGroup
 from groundrule.models.load import LanguageModel
 from groundrule.models.lora import LoraSettings, adapter_parameters, add_adapter, has_adapter
 from groundrule.training.batch import TrainingItem, plan_step
-from groundrule.training.optimizing import set_learning_rate, take_step
+from groundrule.training.optimizing import adamw, set_learning_rate, take_step
 from groundrule.training.step_gradient import StepGradient, Sums
 
 
@@ -71,12 +70,11 @@ class LoraTrainer:
         if not has_adapter(model):
             add_adapter(model, self.settings.lora, seed=seed)
         self.parameters = adapter_parameters(model)
-        self.optimizer = torch.optim.AdamW(
-            self.parameters.values(),
-            lr=self.settings.learning_rate,
+        self.optimizer = adamw(
+            self.parameters,
+            self.settings.learning_rate,
             betas=self.settings.betas,
             weight_decay=self.settings.weight_decay,
-            foreach=False,
         )
 
     def step(

@@ -4,10 +4,24 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Mapping
 
 import torch
 
 logger = logging.getLogger(__name__)
+
+
+def adamw(
+    parameters: Mapping[str, torch.Tensor],
+    rate: float,
+    *,
+    betas: tuple[float, float] = (0.9, 0.999),
+    weight_decay: float = 0.0,
+) -> torch.optim.AdamW:
+    """AdamW (Loshchilov and Hutter 2019), one tensor after the other (`foreach` off)."""
+    return torch.optim.AdamW(
+        parameters.values(), lr=rate, betas=betas, weight_decay=weight_decay, foreach=False
+    )
 
 
 def take_step(optimizer: torch.optim.Optimizer, loss: float, *, max_grad_norm: float) -> tuple[float, bool]:

@@ -19,8 +19,7 @@ from groundrule.data.preferences import PreferencePair
 from groundrule.data.trajectory import Trajectory
 from groundrule.errors import TrainingError
 from groundrule.models.load import LanguageModel
-from groundrule.models.tree import token_tree
-from groundrule.training.batch import path_of, written_sequences
+from groundrule.training.batch import tree_of, written_sequences
 
 SIDES = ("chosen", "rejected")
 
@@ -90,7 +89,7 @@ class PairBatch:
     def __init__(self, pairs: Sequence[PairTokens]) -> None:
         self.pairs = pairs
         answers = [answer for pair in pairs for answer in (pair.chosen, pair.rejected)]
-        self.tree = token_tree([path_of(sequence) for answer in answers for sequence in answer])
+        self.tree = tree_of(sequence for answer in answers for sequence in answer)
         self._answers = torch.tensor([i for i, answer in enumerate(answers) for _ in answer])
         """By path: which answer it is a part of, twice the pair's place, and one more for the rejected one."""
 

@@ -8,7 +8,7 @@ scores, has spoken before: its score is each trajectory's reward.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import torch
 
@@ -26,9 +26,10 @@ from groundrule.models.lora import (
 )
 from groundrule.models.tree import TokenTree
 from groundrule.models.tree_pass import all_logprobs
+from groundrule.training.batch import tree_of
 from groundrule.training.checkpoints import optimizer_tensors, restore_optimizer
-from groundrule.training.optimizing import take_step
-from groundrule.training.ppo_batch import PpoBatch, ScoredTokens, estimated, scored_tokens, tree_of
+from groundrule.training.optimizing import adamw, take_step
+from groundrule.training.ppo_batch import PpoBatch, ScoredTokens, estimated, scored_tokens
 from groundrule.training.ppo_gradient import add_critic_gradients, add_policy_gradients
 from groundrule.training.ppo_metrics import Progress, batch_metrics, group_metrics
 from groundrule.training.ppo_settings import PpoSettings
@@ -64,8 +65,8 @@ class PpoTrainer:
         self.critic = new_critic(critic or model, self.settings.lora, seed=seed)
         self.parameters = adapter_parameters(model)
         self.critic_parameters = self.critic.parameters()
-        self.optimizer = _adam(self.parameters, self.settings.learning_rate)
-        self.critic_optimizer = _adam(self.critic_parameters, self.settings.critic_learning_rate)
+        self.optimizer = adamw(self.parameters, self.settings.learning_rate, betas=BETAS)
+        self.critic_optimizer = adamw(self.critic_parameters, self.settings.critic_learning_rate, betas=BETAS)
         self.steps = 0
         self.kl_coef = self.settings.kl_coef
 
@@ -199,10 +200,6 @@ def _check_tokens(model: LanguageModel, role: str, other: LanguageModel | None) 
             f"the {role} {other.name} has other tokens than the policy {model.name}, and both read the same token "
             f"ids; use a {role} with the policy's tokenizer, or leave it out to share the policy's base"
         )
-
-
-def _adam(parameters: Mapping[str, torch.Tensor], rate: float) -> torch.optim.Optimizer:
-    return torch.optim.AdamW(parameters.values(), lr=rate, betas=BETAS, weight_decay=0.0, foreach=False)
 
 
 def _anonymous(name: str, adapter: str) -> str:

@@ -18,8 +18,8 @@ from groundrule.algorithms.sequences import TokenSequence, sequences_of
 from groundrule.data.group import TrajectoryGroup
 from groundrule.data.trajectory import Trajectory
 from groundrule.errors import TrainingError
-from groundrule.models.tree import TokenTree, token_tree
-from groundrule.training.batch import TIE, path_of
+from groundrule.models.tree import TokenTree
+from groundrule.training.batch import TIE, tree_of
 from groundrule.training.ppo_settings import PpoSettings
 
 LEVEL = 1e-6
@@ -119,11 +119,6 @@ def estimated(
         advantages = _whitened(advantages)
     rows = (logprobs, reference, values, advantages, returns)
     return PpoBatch(tuple(sequences), tuple(owners), *map(tuple, rows))
-
-
-def tree_of(sequences: Sequence[TokenSequence], *, share: bool) -> TokenTree:
-    """The sequences with their sampled tokens scored."""
-    return token_tree([path_of(s) for s in sequences], share=share)
 
 
 def _tokens_of(trajectory: Trajectory, place: str) -> ScoredTokens:

@@ -17,10 +17,9 @@ from groundrule.data.trajectory import Trajectory
 from groundrule.errors import TrainingError
 from groundrule.models.load import LanguageModel
 from groundrule.models.lora import LoraSettings, adapter_parameters, add_adapter, has_adapter
-from groundrule.models.tree import token_tree
 from groundrule.models.tree_pass import add_gradients, all_logprobs
-from groundrule.training.batch import path_of, written_sequences
-from groundrule.training.optimizing import set_learning_rate, take_step
+from groundrule.training.batch import tree_of, written_sequences
+from groundrule.training.optimizing import adamw, set_learning_rate, take_step
 from groundrule.training.schedule import falling_rate, shuffled_batches
 
 
@@ -52,11 +51,8 @@ class SftTrainer:
         if not has_adapter(model):
             add_adapter(model, self.settings.lora, seed=seed)
         self.parameters = adapter_parameters(model)
-        self.optimizer = torch.optim.AdamW(
-            self.parameters.values(),
-            lr=self.settings.learning_rate,
-            weight_decay=self.settings.weight_decay,
-            foreach=False,
+        self.optimizer = adamw(
+            self.parameters, self.settings.learning_rate, weight_decay=self.settings.weight_decay
         )
 
     def fit(self, examples: Sequence[Trajectory]) -> Iterator[dict[str, float]]:
@@ -76,15 +72,11 @@ class SftTrainer:
         """Mean loss of the trained tokens of these examples, in nats, without training on them."""
         sequences = [s for i, example in enumerate(examples) for s in self._sequences(i, example)]
         with self.model.lock:
-            rows = all_logprobs(
-                self.model,
-                token_tree([path_of(s) for s in sequences]),
-                tokens_at_once=self.settings.tokens_at_once,
-            )
+            rows = all_logprobs(self.model, tree_of(sequences), tokens_at_once=self.settings.tokens_at_once)
         return -float(torch.cat(rows).mean())
 
     def _step(self, sequences: Sequence[TokenSequence], rate: float) -> dict[str, float]:
-        tree, count = token_tree([path_of(s) for s in sequences]), sum(s.trained for s in sequences)
+        tree, count = tree_of(sequences), sum(s.trained for s in sequences)
         total = 0.0
 
         def loss_of(_: int, logprobs: torch.Tensor) -> torch.Tensor:

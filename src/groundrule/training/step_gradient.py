@@ -26,9 +26,8 @@ from groundrule.algorithms.policy_loss import (
 from groundrule.algorithms.sequences import TokenSequence
 from groundrule.models.load import LanguageModel
 from groundrule.models.recompute import checkpointed
-from groundrule.models.tree import token_tree
 from groundrule.models.tree_pass import add_gradients, all_logprobs
-from groundrule.training.batch import TrainingItem, path_of
+from groundrule.training.batch import TrainingItem, tree_of
 
 if TYPE_CHECKING:
     from groundrule.training.lora_trainer import TrainerSettings
@@ -87,7 +86,7 @@ class StepGradient:
         self.items = items
         self.settings = settings
         self.config = settings.policy_loss
-        self.tree = token_tree([path_of(i.sequence) for i in items], share=settings.share_prefixes)
+        self.tree = tree_of((i.sequence for i in items), share=settings.share_prefixes)
         self.weights = token_weights([item.sequence.trained for item in items], self.config)
         self.reference: list[torch.Tensor] | None = None
         self.proximal: dict[int, torch.Tensor] = {}
