@@ -11,13 +11,13 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from groundrule._util import folders
 from groundrule.data.group import TrajectoryGroup
 from groundrule.data.runs import Run
 from groundrule.data.trajectory import Trajectory
 from groundrule.errors import CheckpointError, ConfigError
 from groundrule.models.load import LanguageModel
 from groundrule.models.lora import LoraSettings
-from groundrule.training import checkpoints
 from groundrule.training.checkpoints import (
     latest_checkpoint,
     load_checkpoint,
@@ -171,7 +171,7 @@ def test_a_crash_before_the_last_move_leaves_no_folder_of_that_step(
 
     target = saved.with_name("step-000003")
     with monkeypatch.context() as patch:
-        patch.setattr(checkpoints.os, "replace", crash)
+        patch.setattr(folders.os, "replace", crash)
         with pytest.raises(KeyboardInterrupt):
             save_checkpoint(trainer(), target, step=3)
 

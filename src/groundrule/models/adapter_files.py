@@ -9,6 +9,10 @@ from groundrule.errors import ModelError
 from groundrule.models.load import LanguageModel
 from groundrule.models.quiet import quiet
 
+ADAPTER = "adapter_model.safetensors"
+ADAPTER_CONFIG = "adapter_config.json"
+"""As peft calls them."""
+
 
 def put_on(model: LanguageModel, folder: Path) -> None:
     """Wrap the model with the adapter of a folder, frozen; `ModelError` when it does not fit."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from pathlib import Path
 
+from groundrule._util.folders import replacing_folder
 from groundrule.errors import ModelError
 from groundrule.models.load import LanguageModel
 from groundrule.models.quiet import quiet
@@ -18,12 +17,8 @@ def save_merged(model: LanguageModel, folder: Path) -> None:
     """
     if folder.exists():
         raise ModelError(f"{folder} exists already; choose another folder, or remove it")
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    scratch = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
-    shutil.rmtree(scratch, ignore_errors=True)
-    with model.lock, quiet():
+    with replacing_folder(folder) as scratch, model.lock, quiet():
         if hasattr(model.network, "peft_config"):
             model.network = model.network.merge_and_unload()
         model.network.save_pretrained(scratch)
         model.tokenizer.save_pretrained(scratch)
-    scratch.rename(folder)

@@ -6,28 +6,23 @@ Files: `adapter_model.safetensors` and `adapter_config.json` as peft writes them
 
 from __future__ import annotations
 
-import json
-import os
-import shutil
 from pathlib import Path
 from typing import Any
 
 import torch
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from groundrule._util.files import sha256_of, sync
+from groundrule._util.folders import MANIFEST, check_manifest, replacing_folder, write_manifest
 from groundrule.errors import CheckpointError, ConfigError
+from groundrule.models.adapter_files import ADAPTER, ADAPTER_CONFIG
 from groundrule.models.load import LanguageModel
 from groundrule.models.lora import LoraSettings, adapter_state, load_adapter_state
 from groundrule.models.pool import for_judging
 from groundrule.models.reward_model import RewardModel, new_reward_model
 from groundrule.rewards.learned import ValueScale
 
-ADAPTER = "adapter_model.safetensors"
-ADAPTER_CONFIG = "adapter_config.json"
 HEAD = "head.safetensors"
 FACTS = "reward_model.json"
-MANIFEST = "manifest.json"
 FILES = (ADAPTER, ADAPTER_CONFIG, HEAD, FACTS)
 
 
@@ -61,22 +56,13 @@ def save_reward_model(
         scale=reward_model.scale,
         training=training or {},
     )
-    scratch = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
-    shutil.rmtree(scratch, ignore_errors=True)
-    scratch.mkdir(parents=True)
-    with reward_model.model.lock:
-        save_file(adapter_state(reward_model.model, reward_model.adapter), scratch / ADAPTER)
-        reward_model.model.network.peft_config[reward_model.adapter].save_pretrained(str(scratch))
-        save_file({"weight": reward_model.head.weight.detach().cpu().contiguous()}, scratch / HEAD)
-    (scratch / FACTS).write_text(facts.model_dump_json(indent=2) + "\n")
-    hashes = {name: sha256_of(scratch / name) for name in FILES}
-    (scratch / MANIFEST).write_text(json.dumps({"files": hashes}, indent=2) + "\n")
-    for path in scratch.iterdir():
-        sync(path)
-    if folder.exists():
-        shutil.rmtree(folder)
-    os.replace(scratch, folder)
-    sync(folder.parent)
+    with replacing_folder(folder) as scratch:
+        with reward_model.model.lock:
+            save_file(adapter_state(reward_model.model, reward_model.adapter), scratch / ADAPTER)
+            reward_model.model.network.peft_config[reward_model.adapter].save_pretrained(str(scratch))
+            save_file({"weight": reward_model.head.weight.detach().cpu().contiguous()}, scratch / HEAD)
+        (scratch / FACTS).write_text(facts.model_dump_json(indent=2) + "\n")
+        write_manifest(scratch, FILES)
 
 
 def load_reward_model(
@@ -116,23 +102,7 @@ def load_reward_model(
 
 def read_facts(folder: Path) -> RewardModelFacts:
     """What the folder says about itself, after every file was checked against the manifest."""
-    try:
-        files = json.loads((folder / MANIFEST).read_text())["files"]
-        digests = {name: files[name] for name in FILES}
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise CheckpointError(
-            f"{folder} has no readable {MANIFEST} ({type(error).__name__}: {error}); it is cut, or no reward model"
-        ) from error
-    for name, digest in digests.items():
-        path = folder / name
-        if not path.exists():
-            raise CheckpointError(
-                f"{path} is missing; the reward model is not complete, train or copy it again"
-            )
-        if sha256_of(path) != digest:
-            raise CheckpointError(
-                f"{path} is not what {MANIFEST} says: cut or changed after it was written; train or copy it again"
-            )
+    check_manifest(folder, FILES, kind="reward model", remedy="; train or copy it again", manifest=MANIFEST)
     try:
         return RewardModelFacts.model_validate_json((folder / FACTS).read_text())
     except ValidationError as error:

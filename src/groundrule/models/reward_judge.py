@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from groundrule._util.files import sha256_of
+from groundrule._util.folders import MANIFEST
 from groundrule.errors import CheckpointError, ConfigError
 from groundrule.models.pool import for_judging
-from groundrule.models.reward_files import MANIFEST, load_reward_model, read_facts
+from groundrule.models.reward_files import load_reward_model, read_facts
 from groundrule.models.reward_model import RewardModel
 from groundrule.rewards.learned import LearnedReward
 

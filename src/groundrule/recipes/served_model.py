@@ -7,17 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from groundrule._util.folders import MANIFEST
 from groundrule.data.runs import Run
 from groundrule.errors import CheckpointError, ModelError
-from groundrule.models.adapter_files import put_on
+from groundrule.models.adapter_files import ADAPTER_CONFIG, put_on
 from groundrule.models.load import LanguageModel, load_model
-from groundrule.training.checkpoints import (
-    ADAPTER_CONFIG,
-    MANIFEST,
-    TRAINER,
-    latest_checkpoint,
-    verify_checkpoint,
-)
+from groundrule.training.checkpoints import TRAINER, latest_checkpoint, verify_checkpoint
 
 
 @dataclass(frozen=True)

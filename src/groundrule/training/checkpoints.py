@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -18,19 +16,17 @@ from typing import Any, Protocol, runtime_checkable
 import torch
 from pydantic import BaseModel
 
-from groundrule._util.files import sha256_of, sync
+from groundrule._util.folders import check_manifest, replacing_folder, write_manifest
 from groundrule.errors import CheckpointError
+from groundrule.models.adapter_files import ADAPTER, ADAPTER_CONFIG
 from groundrule.models.load import LanguageModel
 from groundrule.models.lora import POLICY, adapter_state, load_adapter_state
 
 logger = logging.getLogger(__name__)
 
-ADAPTER = "adapter_model.safetensors"
-ADAPTER_CONFIG = "adapter_config.json"
 OPTIMIZER = "optimizer.safetensors"
 TRAINER = "trainer.json"
 MORE_STATE = "more_state.safetensors"
-MANIFEST = "manifest.json"
 FILES = (ADAPTER, ADAPTER_CONFIG, OPTIMIZER, TRAINER)
 """What a complete checkpoint holds beside its manifest."""
 
@@ -65,30 +61,21 @@ def save_checkpoint(
     """
     from safetensors.torch import save_file
 
-    scratch = folder.with_name(f"{folder.name}.tmp")
-    shutil.rmtree(scratch, ignore_errors=True)
-    scratch.mkdir(parents=True)
-    save_file(adapter_state(trainer.model), scratch / ADAPTER)
-    trainer.model.network.peft_config[POLICY].save_pretrained(str(scratch))
-    save_file(optimizer_tensors(trainer.parameters, trainer.optimizer), scratch / OPTIMIZER)
-    names: tuple[str, ...] = FILES
-    if isinstance(trainer, HasMoreState):
-        save_file(trainer.more_state(), scratch / MORE_STATE)
-        names = (*FILES, MORE_STATE)
     facts = {
         "step": step,
         "base_model": trainer.model.name,
         "settings": trainer.settings.model_dump(mode="json"),
     }
-    (scratch / TRAINER).write_text(json.dumps({**facts, "extra": extra or {}}, indent=2) + "\n")
-    hashes = {name: sha256_of(scratch / name) for name in names}
-    (scratch / MANIFEST).write_text(json.dumps({"step": step, "files": hashes}, indent=2) + "\n")
-    for path in scratch.iterdir():
-        sync(path)
-    if folder.exists():
-        shutil.rmtree(folder)
-    os.replace(scratch, folder)
-    sync(folder.parent)
+    names: tuple[str, ...] = FILES
+    with replacing_folder(folder) as scratch:
+        save_file(adapter_state(trainer.model), scratch / ADAPTER)
+        trainer.model.network.peft_config[POLICY].save_pretrained(str(scratch))
+        save_file(optimizer_tensors(trainer.parameters, trainer.optimizer), scratch / OPTIMIZER)
+        if isinstance(trainer, HasMoreState):
+            save_file(trainer.more_state(), scratch / MORE_STATE)
+            names = (*FILES, MORE_STATE)
+        (scratch / TRAINER).write_text(json.dumps({**facts, "extra": extra or {}}, indent=2) + "\n")
+        write_manifest(scratch, names, step=step)
 
 
 def load_checkpoint(trainer: AdapterTrainer, folder: Path) -> dict[str, Any]:
@@ -119,21 +106,7 @@ def load_checkpoint(trainer: AdapterTrainer, folder: Path) -> dict[str, Any]:
 
 def verify_checkpoint(folder: Path) -> None:
     """Raise `CheckpointError` unless every file of the manifest is there with its hash."""
-    try:
-        manifest = json.loads((folder / MANIFEST).read_text())
-        files = {name: manifest["files"][name] for name in (*FILES, *manifest["files"])}
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise CheckpointError(
-            f"{folder} has no readable {MANIFEST} ({type(error).__name__}: {error}); it is cut, or not ours"
-        ) from error
-    for name, digest in files.items():
-        path = folder / name
-        if not path.exists():
-            raise CheckpointError(f"{path} is missing; the checkpoint is not complete")
-        if sha256_of(path) != digest:
-            raise CheckpointError(
-                f"{path} is not what its manifest says: cut or changed after it was written"
-            )
+    check_manifest(folder, FILES, kind="checkpoint")
 
 
 def latest_checkpoint(folders: list[Path]) -> Path | None:
