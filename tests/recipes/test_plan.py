@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 import torch
 
-from groundrule.algorithms.memory_plan import ModelShape, PlanSettings, activations, decoding
+from groundrule.algorithms.memory_plan import PlanSettings, activations, decoding
 from groundrule.algorithms.memory_plan.pieces import largest_piece
 from groundrule.algorithms.memory_plan.settings import ALL_LINEARS
 from groundrule.errors import ConfigError
 from groundrule.models import chosen, decoder, tree_attention
 from groundrule.models import decoding as running
 from groundrule.models.lora import LoraSettings, adapter_parameters, add_adapter
-from groundrule.models.shapes import sizes_from
+from groundrule.models.shapes import shape_from
 from groundrule.models.snapshot import snapshot
 from groundrule.models.tree import Path, token_tree
 from groundrule.models.tree_forward import Past, forward, place
@@ -26,7 +26,7 @@ def model_and_shape(precision):
     model = tiny_model()
     if precision == "bf16":
         model.network.to(torch.bfloat16)
-    shape = ModelShape(**sizes_from(model.causal_lm.config, "tiny"))
+    shape = shape_from(model.causal_lm.config, "tiny")
     add_adapter(model, LoraSettings(rank=4), seed=0)
     return model, shape
 

@@ -60,7 +60,8 @@ def command(
     shape between published models is taken. Nothing is loaded and nothing is run.
     """
     from groundrule.algorithms.memory_plan import method_named
-    from groundrule.recipes.plan import parsed_memory, parsed_parameters, plan_for, shape_of, this_memory
+    from groundrule.models.shapes import shape_of
+    from groundrule.recipes.plan import parsed_memory, parsed_parameters, plan_for, this_memory
 
     if (model is None) == (params is None):
         raise click.UsageError("name a MODEL or give --params, one of the two: groundrule plan smollm2-135m")

@@ -2,28 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, TypedDict
+from typing import Any
 
+from groundrule.data.model_shape import ModelShape
 from groundrule.errors import ModelError
 from groundrule.models import embedded
 
-
-class Sizes(TypedDict):
-    """The fields of `algorithms.memory_plan.ModelShape`."""
-
-    name: str
-    layers: int
-    hidden: int
-    heads: int
-    kv_heads: int
-    head_dim: int
-    intermediate: int
-    vocabulary: int
-    tied: bool
-    parameters: int
-
-
-EMBEDDED = Sizes(
+EMBEDDED = ModelShape(
     name=embedded.NAME,
     layers=30,
     hidden=576,
@@ -38,7 +23,7 @@ EMBEDDED = Sizes(
 """Known without fetching it."""
 
 
-def sizes_of(name: str) -> Sizes:
+def shape_of(name: str) -> ModelShape:
     """Of the embedded model, a local folder or a Hugging Face id, of which only `config.json` is read.
 
     Raises `ModelError` where there is no configuration, or one of another kind of model than a dense decoder.
@@ -58,10 +43,10 @@ def sizes_of(name: str) -> Sizes:
                 f"the configuration of model {name!r} cannot be read: {first.rstrip('.')}. Check the spelling and "
                 "the network, or give a number of parameters instead (--params 7e9)"
             ) from error
-    return sizes_from(config, name)
+    return shape_from(config, name)
 
 
-def sizes_from(config: Any, name: str) -> Sizes:
+def shape_from(config: Any, name: str) -> ModelShape:
     """Of a transformers configuration; the parameters are counted in a model without memory."""
     config = config.get_text_config()
     values = {field: getattr(config, field, None) for field in _FIELDS}
@@ -72,7 +57,7 @@ def sizes_from(config: Any, name: str) -> Sizes:
             "decoder of the Llama, Qwen or Mistral kind; give a number of parameters instead (--params 7e9)"
         )
     heads, hidden = config.num_attention_heads, config.hidden_size
-    return Sizes(
+    return ModelShape(
         name=name,
         layers=config.num_hidden_layers,
         hidden=hidden,

@@ -96,13 +96,6 @@ def update_plan(
     return memory_plan(shape, method, settings)
 
 
-def shape_of(model: str) -> ModelShape:
-    """Of a model by name, from its configuration."""
-    from groundrule.models.shapes import sizes_of
-
-    return ModelShape(**sizes_of(model))
-
-
 def parsed_parameters(text: str) -> ModelShape:
     """A plausible shape for `7e9`, `7B` or `350M` parameters."""
     return shape_for(round(_number(text, COUNTS, "--params", "7e9, 7B or 350M")))

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from groundrule.algorithms.memory_plan.pieces import Pass, Piece
 from groundrule.algorithms.memory_plan.settings import PlanSettings
-from groundrule.algorithms.memory_plan.shape import ModelShape
+from groundrule.data.model_shape import ModelShape
 
 LOGITS_AT_ONCE = 2**24
 """As in `models.chosen`."""

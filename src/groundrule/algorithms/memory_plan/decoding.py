@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from groundrule.algorithms.memory_plan.settings import ALL_LINEARS, PlanSettings
-from groundrule.algorithms.memory_plan.shape import ModelShape
+from groundrule.data.model_shape import ModelShape
 
 ROOM = 128
 """As in `models.decoding`: columns of the running batch are added so many at once."""

@@ -8,50 +8,40 @@ or shrink with the cube root of the parameters.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import replace
 
-from groundrule.algorithms.memory_plan.shape import ModelShape, counted
+from groundrule.data.model_shape import ModelShape
 from groundrule.errors import ConfigError
 
 LEAST, MOST = 10**6, 10**13
 
 
-@dataclass(frozen=True)
-class Published:
+def _published(
+    name: str,
+    layers: int,
+    hidden: int,
+    heads: int,
+    kv_heads: int,
+    head_dim: int,
+    intermediate: int,
+    vocabulary: int,
+    tied: bool,
+) -> ModelShape:
     """Sizes from a model's public configuration."""
-
-    name: str
-    layers: int
-    hidden: int
-    heads: int
-    kv_heads: int
-    head_dim: int
-    intermediate: int
-    vocabulary: int
-    tied: bool
-
-    @property
-    def parameters(self) -> int:
-        return counted(
-            layers=self.layers,
-            hidden=self.hidden,
-            heads=self.heads,
-            kv_heads=self.kv_heads,
-            head_dim=self.head_dim,
-            intermediate=self.intermediate,
-            vocabulary=self.vocabulary,
-            tied=self.tied,
-        )
+    shape = ModelShape(
+        name, layers, hidden, heads, kv_heads, head_dim, intermediate, vocabulary, tied, parameters=0
+    )
+    return replace(shape, parameters=shape.counted)
 
 
 FAMILIES = (
-    Published("SmolLM2-135M", 30, 576, 9, 3, 64, 1536, 49_152, True),
-    Published("SmolLM2-360M", 32, 960, 15, 5, 64, 2560, 49_152, True),
-    Published("Llama-3.2-1B", 16, 2048, 32, 8, 64, 8192, 128_256, True),
-    Published("Llama-3.2-3B", 28, 3072, 24, 8, 128, 8192, 128_256, True),
-    Published("Llama-3.1-8B", 32, 4096, 32, 8, 128, 14_336, 128_256, False),
-    Published("Llama-3.1-70B", 80, 8192, 64, 8, 128, 28_672, 128_256, False),
-    Published("Llama-3.1-405B", 126, 16_384, 128, 8, 128, 53_248, 128_256, False),
+    _published("SmolLM2-135M", 30, 576, 9, 3, 64, 1536, 49_152, True),
+    _published("SmolLM2-360M", 32, 960, 15, 5, 64, 2560, 49_152, True),
+    _published("Llama-3.2-1B", 16, 2048, 32, 8, 64, 8192, 128_256, True),
+    _published("Llama-3.2-3B", 28, 3072, 24, 8, 128, 8192, 128_256, True),
+    _published("Llama-3.1-8B", 32, 4096, 32, 8, 128, 14_336, 128_256, False),
+    _published("Llama-3.1-70B", 80, 8192, 64, 8, 128, 28_672, 128_256, False),
+    _published("Llama-3.1-405B", 126, 16_384, 128, 8, 128, 53_248, 128_256, False),
 )
 """By size; neighbours are interpolated."""
 
@@ -88,36 +78,25 @@ def _between(low: int, high: int, share: float) -> float:
 
 
 def _shape(
-    origin: str, near: Published, layers: float, hidden: float, near_hidden: int, parameters: int
+    origin: str, near: ModelShape, layers: float, hidden: float, near_hidden: int, parameters: int
 ) -> ModelShape:
     """Whole numbers: the width a multiple of the head size, the heads a multiple of the key heads."""
     depth = max(1, round(layers))
     kv_heads = near.kv_heads if hidden >= near.head_dim * near.kv_heads else 1
     heads = max(kv_heads, kv_heads * round(hidden / near.head_dim / kv_heads))
     width = max(near.head_dim, round(hidden / near.head_dim) * near.head_dim)
-    bare = counted(
-        layers=depth,
-        hidden=width,
-        heads=heads,
-        kv_heads=kv_heads,
-        head_dim=near.head_dim,
-        intermediate=0,
-        vocabulary=near.vocabulary,
-        tied=near.tied,
-    )
-    left = (parameters - bare) / (3 * width * depth)
-    plausible = near.intermediate / near_hidden * width
-    # A tiny model's vocabulary alone may be more than it has parameters.
-    intermediate = left if left > width / 2 else plausible
-    return ModelShape(
+    shape = replace(
+        near,
         name=f"{parameters:,} parameters, shaped {origin}",
         layers=depth,
         hidden=width,
         heads=heads,
         kv_heads=kv_heads,
-        head_dim=near.head_dim,
-        intermediate=max(8, round(intermediate / 8) * 8),
-        vocabulary=near.vocabulary,
-        tied=near.tied,
+        intermediate=0,
         parameters=parameters,
     )
+    left = (parameters - shape.counted) / (3 * width * depth)
+    plausible = near.intermediate / near_hidden * width
+    # A tiny model's vocabulary alone may be more than it has parameters.
+    intermediate = left if left > width / 2 else plausible
+    return replace(shape, intermediate=max(8, round(intermediate / 8) * 8))

@@ -10,7 +10,7 @@ from groundrule.algorithms.memory_plan import activations, decoding
 from groundrule.algorithms.memory_plan.methods import Method, method_named
 from groundrule.algorithms.memory_plan.pieces import largest_piece
 from groundrule.algorithms.memory_plan.settings import STATES, PlanSettings
-from groundrule.algorithms.memory_plan.shape import ModelShape
+from groundrule.data.model_shape import ModelShape
 from groundrule.errors import ConfigError
 
 Moment = Literal["update", "decoding", "publishing"]

@@ -1,4 +1,4 @@
-"""The sizes of a decoder that its memory depends on."""
+"""The sizes of a decoder that its memory depends on. Models give them, and plans count with them."""
 
 from __future__ import annotations
 
@@ -22,6 +22,14 @@ class ModelShape:
     """The output layer is the embedding matrix."""
     parameters: int
     """All weights, as counted or as given; the sizes above may give a slightly different number."""
+
+    @property
+    def counted(self) -> int:
+        """All weights of such a decoder without biases: embeddings, output layer, linear layers and norms."""
+        attention = 2 * self.hidden * (self.queries + self.keys)
+        layer = attention + 3 * self.hidden * self.intermediate + 2 * self.hidden
+        embeddings = self.vocabulary * self.hidden * (1 if self.tied else 2)
+        return embeddings + self.layers * layer + self.hidden
 
     @property
     def queries(self) -> int:
@@ -54,23 +62,3 @@ class ModelShape:
     def linear_weights(self, targets: Collection[str]) -> int:
         """Weights in these linear layers, over all decoder layers."""
         return self.layers * sum(i * o for name, (i, o) in self.linears.items() if name in targets)
-
-
-def counted(
-    *,
-    layers: int,
-    hidden: int,
-    heads: int,
-    kv_heads: int,
-    head_dim: int,
-    intermediate: int,
-    vocabulary: int,
-    tied: bool,
-) -> int:
-    """All weights of a decoder without biases: embeddings, output layer, linear layers and norms."""
-    attention = 2 * hidden * head_dim * (heads + kv_heads)
-    return (
-        vocabulary * hidden * (1 if tied else 2)
-        + layers * (attention + 3 * hidden * intermediate + 2 * hidden)
-        + hidden
-    )
