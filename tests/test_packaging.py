@@ -91,6 +91,7 @@ DATA_FILES = [
     "rewards/prompts/ruler.md",
     "rewards/suites/known.jsonl",
     "rollouts/sets/support.jsonl",
+    "_util/palette.css",
     "ranking/assets/page.html",
     "ranking/assets/rank.css",
     "ranking/assets/rank.js",

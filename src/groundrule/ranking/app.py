@@ -16,6 +16,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from groundrule._util.look import with_palette
 from groundrule.errors import ConfigError, DataError
 from groundrule.inference.server import serve_until_stopped
 from groundrule.ranking.guard import Guard
@@ -92,7 +93,9 @@ async def _asset(request: Request) -> Response:
 
 
 def _file(name: str) -> Response:
-    content = resources.files("groundrule.ranking").joinpath("assets", name).read_bytes()
+    content = resources.files("groundrule.ranking").joinpath("assets", name).read_text("utf-8")
+    if name.endswith(".css"):
+        content = with_palette(content)
     return Response(content, headers={"content-type": _ASSETS[name]})
 
 

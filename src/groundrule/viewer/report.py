@@ -11,6 +11,7 @@ from string import Template
 from typing import Any
 
 from groundrule._util.files import write_atomic
+from groundrule._util.look import with_palette
 from groundrule.data.runs import Run
 from groundrule.viewer.costs import costs
 from groundrule.viewer.curves import charts, every_number
@@ -50,7 +51,10 @@ def render_report(run: Run) -> str:
     ]
     title = _title(run)
     return Template(_asset("page.html")).substitute(
-        title=join([title]), style=_asset("report.css"), header=_header(title, run), main=join(sections)
+        title=join([title]),
+        style=with_palette(_asset("report.css")),
+        header=_header(title, run),
+        main=join(sections),
     )
 
 
