@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from groundrule.cli.tables import number, wide_console
+
 
 @click.command("demo")
 @click.option("--steps", default=8, show_default=True, type=click.IntRange(min=1), help="Training steps.")
@@ -32,7 +34,6 @@ def command(steps: int, seed: int, folder: Path | None) -> None:
 
 
 def _show(numbers: dict[str, Any]) -> None:
-    from rich.console import Console
     from rich.table import Table
 
     from groundrule.recipes.demo import CHECKS
@@ -51,20 +52,16 @@ def _show(numbers: dict[str, Any]) -> None:
     for name, label in labels.items():
         row = numbers["rows"][name]
         table.add_row(
-            label, _number(row["before"]), _number(row["after"]), _interval(row), end_section=name == "judge"
+            label, number(row["before"]), number(row["after"]), _interval(row), end_section=name == "judge"
         )
-    console = Console(width=None if Console().is_terminal else 100)
+    console = wide_console()
     console.print(table)
     for spec in (numbers.get("spec_effect") or {}).get("specs", []):
         console.print(
-            f"spec effect, {spec['name']} system prompt: held-out score {_number(spec['mean'])}, "
+            f"spec effect, {spec['name']} system prompt: held-out score {number(spec['mean'])}, "
             f"order {' > '.join(spec['order'])}",
             soft_wrap=True,
         )
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3f}"
 
 
 def _interval(row: dict[str, Any]) -> str:

@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from groundrule.cli.tables import number, wide_console
+
 
 @click.command("demo-rlvr")
 @click.option("--steps", default=20, show_default=True, type=click.IntRange(min=1), help="Training steps.")
@@ -34,7 +36,6 @@ def command(steps: int, seed: int, preset: str, folder: Path | None) -> None:
 
 
 def _show(numbers: dict[str, Any]) -> None:
-    from rich.console import Console
     from rich.table import Table
 
     table = Table(
@@ -44,8 +45,8 @@ def _show(numbers: dict[str, Any]) -> None:
     for name in ("", "before", "after"):
         table.add_column(name, justify="left" if not name else "right")
     for name, (before, after) in numbers["rows"].items():
-        table.add_row(name, _number(before), _number(after))
-    console = Console(width=None if Console().is_terminal else 100)
+        table.add_row(name, number(before), number(after))
+    console = wide_console()
     console.print(table)
     low, high = numbers["pass@1_difference_ci95"]
     console.print(f"pass@1 rose by {_rise(numbers):+.3f}, 95 % interval {low:+.3f} .. {high:+.3f}")
@@ -54,7 +55,3 @@ def _show(numbers: dict[str, Any]) -> None:
 def _rise(numbers: dict[str, Any]) -> float:
     before, after = numbers["rows"]["pass@1"]
     return float(after - before)
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3f}"

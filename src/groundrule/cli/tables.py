@@ -9,7 +9,21 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from groundrule.recipes.judge_eval.tables import Table
+
+
+def wide_console() -> Console:
+    """A terminal as wide as it is; elsewhere 100 columns, so that a table that is kept in a log stays one."""
+    from rich.console import Console
+
+    return Console(width=None if Console().is_terminal else 100)
+
+
+def number(value: float | None) -> str:
+    """Three places, and a dash for what is not known."""
+    return "-" if value is None else f"{value:.3f}"
 
 
 def show(tables: Sequence[Table], closing: Sequence[str], out: Path | None = None) -> None:
