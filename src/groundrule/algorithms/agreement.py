@@ -15,6 +15,7 @@ from itertools import combinations, permutations
 from typing import TypeVar
 
 from groundrule._util.seed import derive
+from groundrule.algorithms.bootstrap import middle_95
 
 SECOND, TIE, FIRST = 0, 1, 2
 DRAWS = 2000
@@ -145,10 +146,10 @@ def bootstrap(units: Sequence[T], measure: Callable[[Sequence[T]], float | None]
     rng = random.Random(derive("interval", len(units)))
     draws = max(200, min(DRAWS, 200_000 // len(units)))
     drawn = (measure(rng.choices(units, k=len(units))) for _ in range(draws))
-    known = sorted(result for result in drawn if result is not None)
+    known = [result for result in drawn if result is not None]
     if len(known) < draws / 2:
         return Measured(value)
-    return Measured(value, known[int(0.025 * len(known))], known[int(0.975 * len(known)) - 1])
+    return Measured(value, *middle_95(known))
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from statistics import fmean
 from typing import Any
 
 from groundrule._util.files import write_atomic
+from groundrule.algorithms.bootstrap import middle_95
 from groundrule.data.evaluation import Evaluation
 from groundrule.data.runs import Run
 from groundrule.data.scenario import Scenario
@@ -164,8 +165,7 @@ def bootstrap_interval(
     if not differences:
         return None, None
     rng = random.Random(0)
-    means = sorted(fmean(rng.choices(differences, k=len(differences))) for _ in range(draws))
-    return means[int(0.025 * draws)], means[int(0.975 * draws) - 1]
+    return middle_95(fmean(rng.choices(differences, k=len(differences))) for _ in range(draws))
 
 
 def _kind_facts(record: dict[str, Any] | Evaluation, kind: str) -> float | None:

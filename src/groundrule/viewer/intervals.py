@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from groundrule._util.seed import derive
+from groundrule.algorithms.bootstrap import middle_95
 
 RESAMPLES = 2000
 
@@ -47,5 +48,5 @@ def paired_change(pairs: Sequence[tuple[float, float]], *, name: str) -> Change 
     draw = random.Random(derive("interval", name, len(pairs)))
     differences = [a - b for b, a in pairs]
     times = max(200, min(RESAMPLES, 200_000 // len(pairs)))
-    means = sorted(fmean(draw.choices(differences, k=len(differences))) for _ in range(times))
-    return Change(before, after, len(pairs), means[int(0.025 * times)], means[int(0.975 * times) - 1])
+    drawn = (fmean(draw.choices(differences, k=len(differences))) for _ in range(times))
+    return Change(before, after, len(pairs), *middle_95(drawn))

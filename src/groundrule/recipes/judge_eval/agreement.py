@@ -10,6 +10,7 @@ from itertools import combinations
 from statistics import fmean
 
 from groundrule._util.seed import derive
+from groundrule.algorithms.bootstrap import middle_95
 from groundrule.recipes.judge_eval.judged import JudgedGroup
 from groundrule.rewards.suites.labels import Pair
 
@@ -55,8 +56,8 @@ def ratio(tallies: Iterable[Tally]) -> Measure:
     if len(clusters) < 2:
         return Measure(value, None, None, total)
     rng = random.Random(derive("interval", len(clusters)))
-    drawn = sorted(_resampled(clusters, rng) for _ in range(DRAWS))
-    return Measure(value, drawn[int(0.025 * DRAWS)], drawn[int(0.975 * DRAWS) - 1], total)
+    low, high = middle_95(_resampled(clusters, rng) for _ in range(DRAWS))
+    return Measure(value, low, high, total)
 
 
 def _resampled(clusters: Sequence[tuple[float, int]], rng: random.Random) -> float:

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from groundrule._util.seed import derive
+from groundrule.algorithms.bootstrap import middle_95
 from groundrule.recipes.judge_eval.agreement import DRAWS, Measure, half_for_ties
 from groundrule.recipes.judge_eval.judged import JudgedGroup
 
@@ -37,8 +38,8 @@ def auc_across(judged: Sequence[JudgedGroup]) -> Measure:
         share = _ratio(credit, pairs, rng.choices(everyone, k=len(clusters)))
         if share is not None:
             drawn.append(share)
-    drawn.sort()
-    return Measure(value, drawn[int(0.025 * DRAWS)], drawn[int(0.975 * DRAWS) - 1], count)
+    low, high = middle_95(drawn)
+    return Measure(value, low, high, count)
 
 
 def _clusters(judged: Sequence[JudgedGroup]) -> list[Cluster]:
