@@ -10,7 +10,8 @@ from groundrule.data import Scenario, Trajectory, TrajectoryGroup
 from groundrule.errors import ConfigError
 from groundrule.recipes.config import parse_config
 from groundrule.recipes.judging import estimate
-from groundrule.recipes.reward import aligned, check_references, reward_of, rulers
+from groundrule.recipes.reward import aligned, check_references, rulers, verifier_of
+from groundrule.recipes.reward import reward_of as reward_with
 from groundrule.rewards import Ruler
 from groundrule.rewards.compose import Composite
 from groundrule.rewards.jury import Jury
@@ -23,6 +24,10 @@ def key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def config(**judge: object):
     return parse_config({"judge": judge})
+
+
+def reward_of(made):
+    return reward_with(made, verifier_of(made))
 
 
 def parts(scorer: Composite) -> list[tuple[str, bool]]:

@@ -24,9 +24,9 @@ JUDGE, VERIFIER = "ruler", "verifier"
 _NEEDS = {"math": "reference", "exact": "reference", "code": "metadata.tests"}
 
 
-def reward_of(config: TrainingConfig) -> Scorer:
-    """The scorer of a run. One that cannot be had is a `ConfigError` now, not after an hour."""
-    verifier = verifier_of(config)
+def reward_of(config: TrainingConfig, verifier: Scorer | None) -> Scorer:
+    """The scorer of a run, with what `verifier_of` gave. One that cannot be had is a `ConfigError` now, not after an
+    hour."""
     if verifier is None:
         return judge_of(config)
     if config.judge.combine == "verifier":

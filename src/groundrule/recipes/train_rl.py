@@ -11,7 +11,6 @@ from typing import Any
 
 from groundrule.algorithms.presets import PRESETS
 from groundrule.backends import backend_class
-from groundrule.backends.local import LocalBackend
 from groundrule.backends.model import TrainableModel
 from groundrule.data.protocols import Rollout, Scorer
 from groundrule.data.scenario import Scenario
@@ -107,7 +106,8 @@ async def _prepare(
     scenarios = load_scenarios(config.scenarios.source, split="train")[: config.scenarios.limit]
     held_out = load_scenarios(config.scenarios.source, split="held-out")[: config.scenarios.held_out_limit]
     _check(config, scenarios, held_out)
-    scores = scorer or reward_of(config)
+    verifier = verifier_of(config)
+    scores = scorer or reward_of(config, verifier)
     make_backend = backend_class(config.policy.backend)
     backend = make_backend(device=config.policy.device, settings=_trainer(config), seed=config.run.seed)
     model = TrainableModel(
@@ -118,28 +118,38 @@ async def _prepare(
     await backend.register_at(model, config.folder, kept)
     agent = rollout or answer_once(config, model)
     greedy = rollout or answer_once(config, model, temperature=0.0)
-    evaluator = _evaluator(config, held_out, scores, greedy, agent, backend) if held_out else None
-    verified = config.judge.verifier is not None
-    return Training(config, backend, model, agent, scores, scenarios, evaluator, report, verified)
+    evaluator = Evaluator(
+        held_out, scores, greedy, backend, config.train.max_exceptions, config.train.rollout_timeout_s
+    )
+    if verifier is not None:
+        _verify(evaluator, verifier, agent, config)
+    return Training(
+        config,
+        backend,
+        model,
+        agent,
+        scores,
+        scenarios,
+        evaluator if held_out else None,
+        report,
+        verified=verifier is not None,
+    )
 
 
-def _evaluator(
-    config: TrainingConfig,
-    held_out: list[Scenario],
-    scorer: Scorer,
-    greedy: Rollout,
-    agent: Rollout,
-    backend: LocalBackend,
-) -> Evaluator:
-    train, verifier, attempts = config.train, verifier_of(config), config.run.evaluate_attempts
-    evaluator = Evaluator(held_out, scorer, greedy, backend, train.max_exceptions, train.rollout_timeout_s)
-    evaluator.verified = verifier is not None
-    if verifier is not None and attempts:
-        vote = vote_by(config.judge.verifier)
+def _verify(evaluator: Evaluator, verifier: Scorer, agent: Rollout, config: TrainingConfig) -> None:
+    """Let an evaluation show its scenarios' references to the verifier, and verify several attempts if asked to."""
+    evaluator.verified = True
+    if config.run.evaluate_attempts:
         evaluator.sample = Sampler(
-            held_out, verifier, agent, backend, attempts, vote, train.max_exceptions, train.rollout_timeout_s
+            evaluator.scenarios,
+            verifier,
+            agent,
+            evaluator.backend,
+            config.run.evaluate_attempts,
+            vote_by(config.judge.verifier),
+            evaluator.max_exceptions,
+            evaluator.timeout_s,
         )
-    return evaluator
 
 
 def answer_once(
