@@ -34,9 +34,12 @@ def sequences_of(trajectory: Trajectory) -> list[TokenSequence]:
     headers in between are not trained on); any other turn starts a sequence of its own, as happens
     when a template drops earlier thinking.
     """
-    histories: list[Iterable[Any]] = [trajectory.messages_and_choices]
-    histories += [h.messages_and_choices for h in trajectory.additional_histories]
-    return [sequence for items in histories for sequence in joined(filter(None, map(_turn, items)))]
+    return [sequence for sequences in histories_of(trajectory) for sequence in sequences]
+
+
+def histories_of(trajectory: Trajectory) -> list[list[TokenSequence]]:
+    """The same, conversation by conversation."""
+    return [joined(filter(None, map(_turn, items))) for items in trajectory.conversations()]
 
 
 def joined(turns: Iterable[TokenSequence]) -> list[TokenSequence]:

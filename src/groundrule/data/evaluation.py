@@ -41,6 +41,11 @@ class Attempts(TypedDict):
     """`scenario_id`, `attempts`, `verdicts`, `right`, `majority`, and the `answers` themselves."""
 
 
+def right_rates(attempts: Attempts) -> dict[str, float]:
+    """The share of right attempts by scenario; those of which nothing could be decided are left out."""
+    return {s["scenario_id"]: s["right"] / s["attempts"] for s in attempts["scenarios"] if s["verdicts"]}
+
+
 class Evaluation(TypedDict, total=False):
     """The first evaluation of a run is its "before", the last its "after"."""
 

@@ -7,7 +7,7 @@ A conversation is a list in which plain dict messages (context) and OpenAI `Choi
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 Message = dict[str, Any]
@@ -100,6 +100,17 @@ def _canonical_call(call: Mapping[str, Any]) -> dict[str, Any]:
         except ValueError:
             function["arguments"] = arguments
     return {**{k: v for k, v in call.items() if v is not None}, "function": function}
+
+
+def last_answer(messages: Sequence[Mapping[str, Any]]) -> str | None:
+    """The text of the last assistant message; None where there is none."""
+    last = next((m for m in reversed(messages) if m.get("role") == "assistant"), None)
+    return None if last is None else text_of(last.get("content"))
+
+
+def conversation_key(messages: Iterable[Mapping[str, Any]], tools: Any) -> str:
+    """Equal exactly for conversations that mean the same, with the same tools."""
+    return key_of([*messages, *([{"tools": tools}] if tools else [])])
 
 
 def key_of(messages: Iterable[Mapping[str, Any]]) -> str:

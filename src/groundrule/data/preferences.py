@@ -14,7 +14,7 @@ from typing import Annotated, Any, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from groundrule.data.answers import Answer, conversation_of
-from groundrule.data.messages import Message, Tools, key_of
+from groundrule.data.messages import Message, Tools, conversation_key
 from groundrule.errors import DataError
 
 Name = Annotated[str | None, BeforeValidator(lambda v: (str(v) if type(v) is int else v) or None)]
@@ -44,7 +44,7 @@ class _Judged(BaseModel):
     @cached_property
     def prompt_key(self) -> str:
         """Equal exactly for prompts that mean the same, with the same tools."""
-        return key_of(self.prompt) if not self.tools else key_of([*self.prompt, {"tools": self.tools}])
+        return conversation_key(self.prompt, self.tools)
 
 
 class PreferencePair(_Judged):

@@ -96,6 +96,10 @@ class Trajectory(BaseModel):
         """All turns as plain messages; a Choice becomes its assistant message."""
         return [message_of(item) for item in self.messages_and_choices]
 
+    def conversations(self) -> list[MessagesAndChoices]:
+        """The main conversation, then the further ones of the same attempt."""
+        return [self.messages_and_choices, *(h.messages_and_choices for h in self.additional_histories)]
+
     def log(self, message: str) -> None:
         """Keep a remark with the attempt."""
         self.logs.append(message)

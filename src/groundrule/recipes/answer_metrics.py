@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from statistics import fmean
 from typing import Any
 
@@ -26,18 +26,12 @@ def answer_metrics(groups: Sequence[TrajectoryGroup]) -> dict[str, float | None]
 
 def sampled_by(member: Trajectory) -> list[Any]:
     """The policy's own turns of an attempt."""
-    return [item for item in _items(member) if is_choice(item)]
+    return [item for items in member.conversations() for item in items if is_choice(item)]
 
 
 def tokens_of(choice: Any) -> int:
     """Sampled tokens of a choice; 0 where the endpoint did not return them."""
     return len(getattr(choice, "token_ids", None) or ())
-
-
-def _items(member: Trajectory) -> Iterable[Any]:
-    yield from member.messages_and_choices
-    for history in member.additional_histories:
-        yield from history.messages_and_choices
 
 
 def _checks_itself(choice: Any) -> bool:

@@ -13,11 +13,12 @@ from groundrule.backends.local import LocalBackend
 from groundrule.backends.model import TrainableModel
 from groundrule.data.evaluation import Attempts
 from groundrule.data.group import TrajectoryGroup
+from groundrule.data.messages import last_answer
 from groundrule.data.protocols import Rollout, Scorer
 from groundrule.data.scenario import Scenario
 from groundrule.data.score import Score
 from groundrule.recipes.answer_metrics import answer_metrics
-from groundrule.recipes.evaluate import last_answer, scenario_metadata
+from groundrule.recipes.evaluate import groups_of
 from groundrule.rewards.scoring import scores_or_reasons
 from groundrule.rewards.verifiers.math_answer import find_answer
 from groundrule.rollouts.gather import gather_trajectory_groups
@@ -56,14 +57,7 @@ class Sampler:
         policy = model.policy(version=await model.get_step())
         with self.backend.lockstep(model, self.rollout, policy, len(scenarios) * self.attempts) as attempt:
             return await gather_trajectory_groups(
-                (
-                    TrajectoryGroup(
-                        [attempt(scenario) for _ in range(self.attempts)],
-                        scenario_id=scenario.id,
-                        metadata=scenario_metadata(scenario, verified=True),
-                    )
-                    for scenario in scenarios
-                ),
+                groups_of(scenarios, attempt, self.attempts, verified=True),
                 pbar_desc=None,
                 max_exceptions=self.max_exceptions,
                 max_concurrency=None,
@@ -112,7 +106,7 @@ def record(
 
 
 def _row(scenario: Scenario, group: TrajectoryGroup, scores: Sequence[Score], vote: Vote) -> dict[str, Any]:
-    texts = [last_answer(member) or "" for member in group]
+    texts = [last_answer(member.messages()) or "" for member in group]
     is_right = [score.value is not None and score.value >= RIGHT for score in scores]
     verdicts = sum(score.value is not None for score in scores)
     return {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from statistics import fmean
 from typing import Any
@@ -11,7 +11,7 @@ from groundrule.backends.local import LocalBackend
 from groundrule.backends.model import TrainableModel
 from groundrule.data.evaluation import Attempts, EvaluatedAnswer, Evaluation
 from groundrule.data.group import TrajectoryGroup
-from groundrule.data.messages import text_of
+from groundrule.data.messages import last_answer
 from groundrule.data.protocols import Rollout, Scorer
 from groundrule.data.scenario import Scenario
 from groundrule.data.score import Score
@@ -63,6 +63,22 @@ class Evaluator:
         ]
 
 
+def groups_of(
+    scenarios: Iterable[Scenario],
+    attempt: Callable[[Scenario], Awaitable[Trajectory]],
+    size: int,
+    *,
+    verified: bool,
+) -> Iterator[TrajectoryGroup]:
+    """For each scenario a group of so many attempts that are under way, to be gathered."""
+    for scenario in scenarios:
+        yield TrajectoryGroup(
+            [attempt(scenario) for _ in range(size)],
+            scenario_id=scenario.id,
+            metadata=scenario_metadata(scenario, verified=verified),
+        )
+
+
 def scenario_metadata(scenario: Scenario, *, verified: bool = False) -> dict[str, Any]:
     """What a scorer may know about the scenario: only a verifier its reference and metadata, nobody its facts."""
     known: dict[str, Any] = {"question": scenario.question, "context": scenario.context}
@@ -71,13 +87,7 @@ def scenario_metadata(scenario: Scenario, *, verified: bool = False) -> dict[str
 
 def answer_of(group: TrajectoryGroup) -> str | None:
     """The text of the last assistant turn of the group's only member; None where there is none."""
-    return last_answer(group.trajectories[0]) if group.trajectories else None
-
-
-def last_answer(member: Trajectory) -> str | None:
-    """The text of the last assistant turn; None where there is none."""
-    last = next((turn for turn in reversed(member.messages()) if turn.get("role") == "assistant"), None)
-    return None if last is None else text_of(last.get("content"))
+    return last_answer(group.trajectories[0].messages()) if group.trajectories else None
 
 
 async def score_alone(scorer: Scorer, group: TrajectoryGroup) -> Score:

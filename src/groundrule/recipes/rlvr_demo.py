@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from groundrule._util.files import write_atomic
+from groundrule.data.evaluation import right_rates
 from groundrule.data.runs import Run
 from groundrule.data.trajectory import Trajectory
 from groundrule.models import embedded
@@ -100,7 +101,7 @@ def warm_up(config: TrainingConfig, report: Callable[[str], None]) -> dict[str, 
 def summary(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
     """Before and after: pass@k, the vote, greedy answers, and the interval of the difference in pass@1."""
     first, last = before["attempts"], after["attempts"]
-    rates = [_rates(record["attempts"]) for record in (before, after)]
+    rates = [right_rates(record) for record in (first, last)]
     shared = [i for i in rates[0] if i in rates[1]]
     low, high = bootstrap_interval([rates[1][i] - rates[0][i] for i in shared])
     rows = {f"pass@{k}": [first["pass_at"][k], last["pass_at"][k]] for k in first["pass_at"]}
@@ -116,8 +117,3 @@ def summary(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
         "rows": rows,
         "pass@1_difference_ci95": [low, high],
     }
-
-
-def _rates(attempts: dict[str, Any]) -> dict[str, float]:
-    """The share of right answers, scenario by scenario."""
-    return {s["scenario_id"]: s["right"] / s["attempts"] for s in attempts["scenarios"] if s["verdicts"]}

@@ -16,7 +16,7 @@ from groundrule.data.trajectory import Trajectory
 from groundrule.errors import ConfigError, GatherError, TrainingError
 from groundrule.llm.cost import Ledger, current_ledger, use_ledger
 from groundrule.recipes.answer_metrics import answer_metrics
-from groundrule.recipes.evaluate import scenario_metadata
+from groundrule.recipes.evaluate import groups_of
 from groundrule.recipes.judging import degraded_line, judge_metrics, purchase_for_step, step_budget
 from groundrule.recipes.training import Training
 from groundrule.rewards.apply import apply_scores
@@ -54,14 +54,7 @@ async def gather(
     judge = _Judge(scorer, judged, "reward" if t.verified else "ruler")
     with _noted(t):
         groups = await gather_trajectory_groups(
-            (
-                TrajectoryGroup(
-                    [attempt(scenario) for _ in range(t.config.train.group_size)],
-                    scenario_id=scenario.id,
-                    metadata=scenario_metadata(scenario, verified=t.verified),
-                )
-                for scenario in scenarios
-            ),
+            groups_of(scenarios, attempt, t.config.train.group_size, verified=t.verified),
             pbar_desc=None,
             after_each=judge,
             max_exceptions=t.config.train.max_exceptions,

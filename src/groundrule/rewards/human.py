@@ -16,7 +16,7 @@ from statistics import fmean, pstdev
 from typing import Any, Self
 
 from groundrule.data.group import TrajectoryGroup
-from groundrule.data.messages import Message, Tools, key_of
+from groundrule.data.messages import conversation_key
 from groundrule.data.preference_records import read_rankings
 from groundrule.data.preferences import Ranking
 from groundrule.data.score import Score
@@ -54,17 +54,13 @@ class HumanScorer:
 
     async def score(self, group: TrajectoryGroup) -> list[Score]:
         """One score a member; no score for what nobody ranked."""
-        found = [self._records.get(_key(t.messages(), t.tools), {}) for t in group.trajectories]
+        found = [self._records.get(conversation_key(t.messages(), t.tools), {}) for t in group.trajectories]
         ranked = sum(bool(records) for records in found)
         return [self._score(records, f"{ranked} of {len(found)}") for records in found]
 
     def _add(self, ranking: Ranking) -> None:
-        records = [
-            self._records.setdefault(_key([*ranking.prompt, *answer.messages], ranking.tools), {}).setdefault(
-                ranking.annotator, _Record()
-            )
-            for answer in ranking.answers
-        ]
+        keys = [conversation_key([*ranking.prompt, *a.messages], ranking.tools) for a in ranking.answers]
+        records = [self._records.setdefault(k, {}).setdefault(ranking.annotator, _Record()) for k in keys]
         place = {i: tier for tier, members in enumerate(ranking.tiers) for i in members}
         for a, b in combinations(range(len(records)), 2):
             sure = ranking.certainty
@@ -100,8 +96,3 @@ def human_judge(file: str, params: Mapping[str, Any] | None = None) -> HumanScor
     if params:
         raise ConfigError(f"human/{file} got {', '.join(map(repr, params))}; it takes no parameters")
     return HumanScorer.from_file(file)
-
-
-def _key(conversation: Iterable[Message], tools: Tools | None) -> str:
-    """Equal exactly for conversations that mean the same, with the same tools."""
-    return key_of([*conversation, *([{"tools": tools}] if tools else [])])

@@ -14,7 +14,7 @@ import torch
 
 from groundrule.algorithms.gae import gae, kl_rewards, whiten
 from groundrule.algorithms.policy_loss import kl_terms
-from groundrule.algorithms.sequences import TokenSequence, sequences_of
+from groundrule.algorithms.sequences import TokenSequence, histories_of
 from groundrule.data.group import TrajectoryGroup
 from groundrule.data.trajectory import Trajectory
 from groundrule.errors import TrainingError
@@ -127,12 +127,7 @@ def _tokens_of(trajectory: Trajectory, place: str) -> ScoredTokens:
             f"{place} has the reward {trajectory.reward}; a reward is a finite number. Mend the scorer, or set "
             "`unscored` to the reason why there is none"
         )
-    every = [
-        trajectory.messages_and_choices,
-        *(h.messages_and_choices for h in trajectory.additional_histories),
-    ]
-    found = (tuple(sequences_of(Trajectory(messages_and_choices=items))) for items in every)
-    histories = tuple(sequences for sequences in found if sequences)
+    histories = tuple(tuple(sequences) for sequences in histories_of(trajectory) if sequences)
     if not histories:
         raise TrainingError(
             f"{place} has a reward but no sampled tokens with logprobs, so it cannot be trained on: ask the model "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from groundrule.data.evaluation import right_rates
 from groundrule.viewer.intervals import Change, paired_change
 
 
@@ -13,7 +14,7 @@ def verified_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Ite
     first, last = before.get("attempts"), after.get("attempts")
     if not first or not last:
         return
-    rates, later = _rates(first), _rates(last)
+    rates, later = right_rates(first), right_rates(last)
     pairs = [(rates[name], later[name]) for name in rates if name in later]
     if change := paired_change(pairs, name="pass@1"):
         yield "pass@1", change
@@ -30,7 +31,3 @@ def label_of(name: str) -> str | None:
     if kind == "pass" and count.isdigit():
         return "pass@1: a sampled answer is right" if count == "1" else f"{name}: one of {count} is right"
     return f"{name}: the result given most often is right" if kind == "maj" and count.isdigit() else None
-
-
-def _rates(attempts: Mapping[str, Any]) -> dict[str, float]:
-    return {s["scenario_id"]: s["right"] / s["attempts"] for s in attempts["scenarios"] if s["verdicts"]}

@@ -9,7 +9,7 @@ from statistics import fmean, pstdev
 from typing import Any
 
 from groundrule.data.group import TrajectoryGroup
-from groundrule.data.messages import text_of
+from groundrule.data.messages import last_answer
 from groundrule.data.runs import Run
 from groundrule.data.trajectory import Trajectory
 from groundrule.recipes.judge_eval.agreement import mean_of
@@ -86,8 +86,7 @@ def judge_score(member: Trajectory) -> float | None:
 
 def answer_in(member: Trajectory) -> str:
     """The text of the last assistant turn."""
-    turns = [turn for turn in member.messages() if turn.get("role") == "assistant"]
-    return text_of(turns[-1].get("content")) if turns else ""
+    return last_answer(member.messages()) or ""
 
 
 def _facts(step: int, groups: Sequence[TrajectoryGroup]) -> StepFacts:

@@ -8,7 +8,7 @@ from statistics import fmean
 from typing import Any
 
 from groundrule.data.group import TrajectoryGroup
-from groundrule.data.messages import text_of
+from groundrule.data.messages import last_answer
 from groundrule.data.protocols import Scorer
 from groundrule.recipes.judge_eval.agreement import (
     Measure,
@@ -194,8 +194,7 @@ def _worst(judged: Sequence[JudgedGroup]) -> list[Disagreement]:
 
 
 def _answer(group: TrajectoryGroup, index: int) -> str:
-    turns = [m for m in group.trajectories[index].messages() if m.get("role") == "assistant"]
-    return text_of(turns[-1].get("content")) if turns else ""
+    return last_answer(group.trajectories[index].messages()) or ""
 
 
 def _flags(report: BenchReport) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from groundrule.data.group import TrajectoryGroup
-from groundrule.data.messages import text_of
+from groundrule.data.messages import last_answer
 from groundrule.data.score import Score, Scores
 from groundrule.data.trajectory import Trajectory
 from groundrule.errors import GroundRuleError
@@ -19,12 +19,12 @@ class NoAnswer(Exception):
     """The trajectory holds nothing to verify; the message says what is missing."""
 
 
-def last_answer(trajectory: Trajectory) -> str:
+def answer_of(trajectory: Trajectory) -> str:
     """The text of the last assistant message."""
-    turns = [turn for turn in trajectory.messages() if turn.get("role") == "assistant"]
-    if not turns:
+    answer = last_answer(trajectory.messages())
+    if answer is None:
         raise NoAnswer("no assistant message to verify")
-    return text_of(turns[-1].get("content"))
+    return answer
 
 
 def group_reference(group: TrajectoryGroup) -> Any:
@@ -48,7 +48,7 @@ class VerifierScorer:
         verify: Callable[[Read, Any], Score],
         *,
         reference: Callable[[TrajectoryGroup], Any] = group_reference,
-        read: Callable[[Trajectory], Read] = last_answer,  # type: ignore[assignment]
+        read: Callable[[Trajectory], Read] = answer_of,  # type: ignore[assignment]
     ) -> None:
         self.verify = verify
         self.reference = reference
