@@ -7,17 +7,20 @@ from statistics import fmean
 from typing import Any
 
 from groundrule.viewer.charts import Series, line_chart, sparkline
+from groundrule.viewer.exploitation import exploitation_charts
 from groundrule.viewer.held_out import checks_of
+from groundrule.viewer.judged import Judged
 from groundrule.viewer.markup import Html, details, tag
 from groundrule.viewer.numbers import shown
 from groundrule.viewer.steps import Step
 
 
-def charts(steps: Sequence[Step], evaluations: Sequence[Mapping[str, Any]]) -> Html | None:
+def charts(steps: Sequence[Step], evaluations: Sequence[Mapping[str, Any]], judged: Judged) -> Html | None:
     """The charts that there are numbers for."""
     drawn = [
         line_chart("Training reward", [_rewards(steps)], note="mean, and the lowest to highest answer"),
         line_chart("Reward spread", [_spread(steps)], note="inside a group; without it nothing is learned"),
+        *exploitation_charts(judged),
         line_chart(
             "Judge reliability", [_reliability(steps)], note="share of the spread that is not its noise"
         ),

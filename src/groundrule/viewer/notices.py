@@ -5,18 +5,41 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from groundrule.viewer.exploitation import Exploitation
 from groundrule.viewer.held_out import Comparison
+from groundrule.viewer.intervals import Change
 from groundrule.viewer.markup import Html, tag
 from groundrule.viewer.numbers import plural, share, shown
 from groundrule.viewer.steps import Step, totals_of
 
 
-def notices(steps: Sequence[Step], comparison: Comparison | None) -> Html:
+def notices(steps: Sequence[Step], comparison: Comparison | None, exploitation: Exploitation | None) -> Html:
     """A list of what a reader should know before the curves."""
-    found = [*_of_steps(steps), *_of_evaluations(comparison)]
+    found = [*_of_judges(exploitation), *_of_steps(steps), *_of_evaluations(comparison)]
     if not found:
         return tag("p", "Nothing stands out: no ties, no cut answers, no failures.", class_="quiet")
     return tag("ul", [tag("li", tag("b", lead), " ", text) for lead, text in found], class_="notices")
+
+
+def _of_judges(exploitation: Exploitation | None) -> Iterator[tuple[str, str]]:
+    if exploitation is None:
+        return
+    fell = [
+        f"{name} {_from_to(change)} ({shown(change.difference)} ± {shown(change.margin)}, two standard errors)"
+        for name, change in exploitation.falls.items()
+    ]
+    best = [f"{step} by {name}" for name, step in exploitation.best_steps.items()]
+    moved = f" KL went {_from_to(exploitation.kl)} nats an answer." if exploitation.kl else ""
+    yield (
+        "The judge that is trained on looks exploited:",
+        f"from the middle third of the steps to the last its score rose {_from_to(exploitation.trained)}, while "
+        f"held-out scores fell: {'; '.join(fell)}.{moved} Stop earlier (the best step was {', '.join(best)}), raise "
+        "kl_coef, or, if the judge is a reward model, train it on newer answers.",
+    )
+
+
+def _from_to(change: Change) -> str:
+    return f"from {shown(change.before)} to {shown(change.after)}"
 
 
 def _of_steps(steps: Sequence[Step]) -> Iterator[tuple[str, str]]:

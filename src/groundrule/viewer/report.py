@@ -15,8 +15,10 @@ from groundrule._util.look import with_palette
 from groundrule.data.runs import Run
 from groundrule.viewer.costs import costs
 from groundrule.viewer.curves import charts, every_number
+from groundrule.viewer.exploitation import exploitation
 from groundrule.viewer.groups import all_steps
 from groundrule.viewer.held_out import compare, headline, measures_table, side_by_side, spec_effect
+from groundrule.viewer.judged import judged
 from groundrule.viewer.markup import Html, details, join, tag
 from groundrule.viewer.notices import notices
 from groundrule.viewer.steps import Step
@@ -38,11 +40,12 @@ def render_report(run: Run) -> str:
     steps = [Step(number, run.groups(number)) for number in run.trajectory_steps()]
     evaluations, metrics = run.evaluations(), run.metrics()
     comparison = compare(evaluations)
+    scores = judged(run.config, steps, metrics)
     result = [headline(comparison), measures_table(comparison)] if comparison else []
     sections = [
         _section("Result", result),
-        _section("What to know", [notices(steps, comparison)]),
-        _section("Curves", [charts(steps, evaluations), every_number(metrics)]),
+        _section("What to know", [notices(steps, comparison, exploitation(scores))]),
+        _section("Curves", [charts(steps, evaluations, scores), every_number(metrics)]),
         _section("What the system prompt does", [spec_effect(evaluations[-1]) if evaluations else None]),
         _section("Before and after", [side_by_side(comparison) if comparison else None]),
         _section("Every step", [all_steps(steps)] if steps else []),
