@@ -11,6 +11,7 @@ from groundrule.algorithms.memory_plan.settings import ALL_LINEARS
 from groundrule.errors import ConfigError
 from groundrule.models import chosen, decoder, tree_attention
 from groundrule.models import decoding as running
+from groundrule.models.critic import new_critic
 from groundrule.models.lora import LoraSettings, adapter_parameters, add_adapter
 from groundrule.models.shapes import shape_from
 from groundrule.models.snapshot import snapshot
@@ -19,6 +20,9 @@ from groundrule.models.tree_forward import Past, forward, place
 from groundrule.models.tree_pass import _alone
 from groundrule.recipes.plan import _ram, parsed_memory, parsed_parameters, update_plan
 from groundrule.training.lora_trainer import TrainerSettings
+from groundrule.training.ppo_settings import PpoSettings
+from ppo import group as answers
+from ppo import shake, trainer
 from tiny import tiny_model
 
 
@@ -71,6 +75,30 @@ def test_the_activations_are_those_that_autograd_keeps(precision):
     assert found == pytest.approx(activations.kept_bytes(shape, settings, piece), rel=0.002)
 
 
+def test_a_critic_keeps_what_a_policy_keeps():
+    model, shape = model_and_shape("fp32")
+    critic = new_critic(model, LoraSettings(rank=4), seed=0)
+    settings = PlanSettings(prompt_tokens=20, answer_tokens=9, group_size=3, groups=1, lora_rank=4)
+    tree = group(20, 3, 9)
+    with critic.switched_on():
+        found, _ = kept(model, lambda: forward(model, place(tree.roots), Past(), read=critic.read))
+    assert found == pytest.approx(activations.kept_bytes(shape, settings, largest_piece(settings)), rel=0.002)
+
+
+def test_gradients_of_policy_and_critic_are_never_there_together():
+    made = trainer()
+    shake(made.parameters, 3)
+    together = []
+    with made.critic.switched_on():
+        for parameter in made.critic_parameters.values():
+            parameter.register_post_accumulate_grad_hook(
+                lambda _: together.append(any(p.grad is not None for p in made.parameters.values()))
+            )
+    made.step([answers(made, [0.0, 1.0])])
+    assert set(together) == {False}
+    assert all(p.grad is None for p in (*made.parameters.values(), *made.critic_parameters.values()))
+
+
 def test_a_cut_group_keeps_its_prompt_and_one_piece_behind_it():
     model, shape = model_and_shape("fp32")
     settings = PlanSettings(
@@ -101,6 +129,7 @@ def test_limits_are_those_of_the_code():
     assert activations.SCORES_AT_ONCE == tree_attention.SCORES_AT_ONCE
     assert (decoding.ROOM, decoding.CACHE_BYTES) == (running.ROOM, decoder.CACHE_BYTES)
     assert PlanSettings().tokens_at_once == TrainerSettings().tokens_at_once
+    assert PlanSettings().trajectories_per_update == PpoSettings().trajectories_per_update
     assert PlanSettings().lora_rank == TrainerSettings().lora.rank
     assert PlanSettings().lora_targets == TrainerSettings().lora.targets
 

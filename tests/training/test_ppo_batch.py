@@ -121,6 +121,14 @@ def test_members_without_a_score_are_left_out() -> None:
     assert [t.score for t in scored_tokens([given])] == [1.0, 0.5]
 
 
+def test_an_answer_that_was_cut_has_the_penalty_taken_off() -> None:
+    given = group(trainer(), [1.0, 0.5])
+    given.trajectories[0].messages_and_choices[-1].finish_reason = "length"
+    given.trajectories[1].messages_and_choices[-1].finish_reason = "stop"
+
+    assert [t.score for t in scored_tokens([given], truncated_penalty=0.25)] == [0.75, 0.5]
+
+
 @pytest.mark.parametrize("reward", [math.nan, math.inf, -math.inf])
 def test_a_reward_that_is_no_number_is_named(reward: float) -> None:
     given = group(trainer(), [1.0, 0.0])

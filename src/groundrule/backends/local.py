@@ -13,9 +13,9 @@ from typing import Any
 
 from groundrule._util.aio import on_model_thread
 from groundrule._util.seed import derive
-from groundrule.backends.art_settings import trainer_settings
 from groundrule.backends.base import TrainResult
 from groundrule.backends.model import Model, TrainableModel, slot_of_rollout
+from groundrule.backends.trainers import GroupSettings, GroupTrainer, shares_base, take_step, trainer_of
 from groundrule.data.group import TrajectoryGroup
 from groundrule.data.protocols import Policy, Rollout
 from groundrule.data.runs import Run
@@ -28,7 +28,7 @@ from groundrule.inference.server import LocalServer
 from groundrule.models import pool
 from groundrule.models.load import LanguageModel
 from groundrule.training.checkpoints import latest_checkpoint, load_checkpoint, save_checkpoint
-from groundrule.training.lora_trainer import LoraTrainer, TrainerSettings
+from groundrule.training.lora_trainer import TrainerSettings
 
 logger = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ class Served:
     engine: Engine
     server: LocalServer
     run: Run
-    trainer: LoraTrainer
+    trainer: GroupTrainer
 
 
 class LocalBackend:
@@ -58,12 +58,12 @@ class LocalBackend:
         path: str | Path | None = None,
         gpu_cost_per_hour_usd: float | None = None,
         device: str | None = None,
-        settings: TrainerSettings | None = None,
+        settings: GroupSettings | None = None,
         seed: int = 0,
     ) -> None:
         self.path = Path(path or "runs")
         self.device = device
-        self.settings = settings or TrainerSettings()
+        self.settings: GroupSettings = settings or TrainerSettings()
         self.seed = seed
         self._served: dict[tuple[str, str], Served] = {}
 
@@ -85,12 +85,14 @@ class LocalBackend:
                 f"{model.name!r} is a Model, which is only asked; LocalBackend takes a TrainableModel"
             )
         with ExitStack() as undo:
-            language_model = pool.for_training(model.base_model, self.device)
+            language_model = pool.for_training(
+                model.base_model, self.device, shared=shares_base(self.settings)
+            )
             undo.callback(pool.release, language_model)
             # After the model: a base model that cannot be loaded leaves no run behind.
             run = Run.open_or_create(folder, config)
             undo.callback(run.close)
-            trainer = LoraTrainer(language_model, self.settings, seed=derive(self.seed, "adapter"))
+            trainer = trainer_of(language_model, self.settings, seed=derive(self.seed, "adapter"))
             self._resume(trainer, run)
             engine = Engine(language_model, seed=derive(self.seed, "sampling"), version=run.step)
             undo.callback(engine.close)
@@ -102,7 +104,7 @@ class LocalBackend:
         model.inference_model_name = model.inference_model_name or model.name
         return Served(model, language_model, engine, server, run, trainer)
 
-    def _resume(self, trainer: LoraTrainer, run: Run) -> None:
+    def _resume(self, trainer: GroupTrainer, run: Run) -> None:
         """Load the checkpoint of the run's last complete step; an older one when that is damaged."""
         if run.step == 0:
             return
@@ -132,19 +134,18 @@ class LocalBackend:
         """
         served = self.served(model)
         groups = list(trajectory_groups)
-        chosen = trainer_settings(self.settings, settings)
-        return await on_model_thread(self._train, served, groups, chosen, dict(metrics or {}))
+        return await on_model_thread(self._train, served, groups, settings, dict(metrics or {}))
 
     def _train(
         self,
         served: Served,
         groups: list[TrajectoryGroup],
-        settings: TrainerSettings,
+        settings: dict[str, Any],
         more: dict[str, float | None],
     ) -> TrainResult:
         run, trainer = served.run, served.trainer
         step = run.next_step
-        metrics = {**more, **trainer.step(groups, settings)}
+        metrics = {**more, **take_step(trainer, groups, self.settings, settings)}
         folder = run.checkpoint_folder(step)
         save_checkpoint(trainer, folder, step=step)
         run.record_step(step, groups, metrics)

@@ -33,6 +33,10 @@ VERBS = {
     "prefs": ("prefs", "Make, check and convert preferences, from people or from the groups of a run."),
     "rank": ("rank", "Let a person put answers into order, in a web page on this machine."),
     "reward-bench": ("reward_bench", "Measure a reward function on labelled answers before training on it."),
+    "rlhf": (
+        "rlhf",
+        "Rankings, reward model, PPO or DPO, and a comparison with the start, as a TOML file says.",
+    ),
     "score": ("score", "Score the groups of a JSONL file with a judge."),
     "serve": ("serve", "Answer OpenAI-compatible requests with a model, or with what a run learned."),
     "sft": ("sft", "Warm a model up on conversations that show how to answer."),

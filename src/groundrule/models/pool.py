@@ -21,8 +21,13 @@ def for_judging(name: str, device: str | None = None) -> LanguageModel:
         return found[0]
 
 
-def for_training(name: str, device: str | None = None) -> LanguageModel:
-    """An instance of its own for a learner: one that only judges used so far, else a new one."""
+def for_training(name: str, device: str | None = None, *, shared: bool = True) -> LanguageModel:
+    """An instance of its own for a learner: one that only judges used so far, else a new one.
+
+    Not `shared`: always a new one, which no judge is given.
+    """
+    if not shared:
+        return load_model(name, device=device)
     with _lock:
         found = _models.setdefault((name, device or best_device()), [])
         free = next((m for m in found if m not in _trained), None)

@@ -46,23 +46,44 @@ class Sampler:
 
     async def __call__(self, model: TrainableModel) -> Attempts:
         """The record that goes into an evaluation."""
-        size = max(1, AT_ONCE // self.attempts)
-        groups: list[TrajectoryGroup] = []
-        for start in range(0, len(self.scenarios), size):
-            groups += await self._groups(model, self.scenarios[start : start + size])
+        groups = await gather_attempts(
+            self.backend,
+            model,
+            self.rollout,
+            self.scenarios,
+            self.attempts,
+            max_exceptions=self.max_exceptions,
+            timeout_s=self.timeout_s,
+        )
         scored = [await scores_or_reasons(self.verifier, group) for group in groups]
         return record(self.scenarios, groups, scored, attempts=self.attempts, vote=self.vote)
 
-    async def _groups(self, model: TrainableModel, scenarios: Sequence[Scenario]) -> list[TrajectoryGroup]:
-        policy = model.policy(version=await model.get_step())
-        with self.backend.lockstep(model, self.rollout, policy, len(scenarios) * self.attempts) as attempt:
-            return await gather_trajectory_groups(
-                groups_of(scenarios, attempt, self.attempts, verified=True),
+
+async def gather_attempts(
+    backend: LocalBackend,
+    model: TrainableModel,
+    rollout: Rollout,
+    scenarios: Sequence[Scenario],
+    attempts: int,
+    *,
+    max_exceptions: float = 0.5,
+    timeout_s: float | None = None,
+) -> list[TrajectoryGroup]:
+    """A group of so many attempts for each scenario, with the references that a verifier needs."""
+    policy = model.policy(version=await model.get_step())
+    size = max(1, AT_ONCE // attempts)
+    groups: list[TrajectoryGroup] = []
+    for start in range(0, len(scenarios), size):
+        part = scenarios[start : start + size]
+        with backend.lockstep(model, rollout, policy, len(part) * attempts) as attempt:
+            groups += await gather_trajectory_groups(
+                groups_of(part, attempt, attempts, verified=True),
                 pbar_desc=None,
-                max_exceptions=self.max_exceptions,
+                max_exceptions=max_exceptions,
                 max_concurrency=None,
-                timeout_s=self.timeout_s,
+                timeout_s=timeout_s,
             )
+    return groups
 
 
 def vote_by(verifier: str | None) -> Vote:

@@ -1,20 +1,19 @@
-"""The configuration of a training run: five sections, every field explained, unknown keys refused."""
+"""The configuration of a training run: five sections and one for PPO, every field explained, unknown keys refused."""
 
 from __future__ import annotations
 
-import difflib
-import tomllib
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from groundrule.algorithms.advantages import ADVANTAGES
 from groundrule.algorithms.loss_settings import Truncated
 from groundrule.algorithms.presets import PRESETS
 from groundrule.backends import BACKENDS
-from groundrule.errors import ConfigError
 from groundrule.models import embedded
+from groundrule.recipes.config_file import checked_config, read_config
+from groundrule.training.ppo_settings import PpoSettings
 
 
 class Section(BaseModel):
@@ -59,7 +58,7 @@ class JurorConfig(Section):
     """[[judge.jury]]: one more judge."""
 
     model: str
-    """By name, as in `[judge]`."""
+    """By name, as in `[judge]`; or `rag`, or `my_rewards.py:function`."""
     name: str | None = None
     """What it is called in the metrics; None: as the model."""
     params: dict[str, Any] = Field(default_factory=dict)
@@ -133,6 +132,13 @@ class JudgeConfig(Section):
         return self
 
 
+OF_GRPO = frozenset(
+    """preset advantage tie_band kl_coef truncated learning_rate lora_rank epochs max_staleness importance
+    importance_cap""".split()
+)
+"""Keys of [train] that PPO has no use for, or that stand in [ppo]."""
+
+
 class TrainSection(Section):
     """[train]: how many answers, and how they become a step."""
 
@@ -195,6 +201,13 @@ class RunSection(Section):
     """The last so many stay, and the best."""
 
 
+class PpoSection(PpoSettings):
+    """[ppo]: PPO with a critic in place of GRPO, even where the section is empty.
+
+    Learning rates, loss and adapters are set here and not in [train].
+    """
+
+
 class TrainingConfig(Section):
     """Everything a run depends on."""
 
@@ -202,7 +215,17 @@ class TrainingConfig(Section):
     policy: PolicyConfig = PolicyConfig()
     judge: JudgeConfig = JudgeConfig()
     train: TrainSection = TrainSection()
+    ppo: PpoSection | None = None
     run: RunSection = RunSection()
+
+    @model_validator(mode="after")
+    def _one_algorithm(self) -> TrainingConfig:
+        idle = self.train.model_fields_set & OF_GRPO if self.ppo is not None else set()
+        if idle:
+            raise ValueError(
+                f"train.{min(idle)} belongs to GRPO, and [ppo] asks for PPO; take it out, or take [ppo] out"
+            )
+        return self
 
     @property
     def folder(self) -> Path:
@@ -211,58 +234,10 @@ class TrainingConfig(Section):
 
 
 def load_config(path: str | Path, changes: dict[str, Any] | None = None) -> TrainingConfig:
-    """Read a TOML file; `changes` replace single values by dotted name (`train.steps`).
-
-    Raises `ConfigError` that names file, key and the nearest known key.
-    """
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-        data = tomllib.loads(text)
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror or error}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is not a TOML file: {error}") from error
-    for name, value in (changes or {}).items():
-        _change(data, name, value)
-    return parse_config(data, source=str(path))
-
-
-def _change(data: dict[str, Any], name: str, value: Any) -> None:
-    """Set one value by its dotted name; a section that is not a table is left for the check to find."""
-    *sections, key = name.split(".")
-    for section in sections:
-        data = data.setdefault(section, {})
-        if not isinstance(data, dict):
-            return
-    data[key] = value
+    """A TOML file as a configuration; see `config_file.read_config`."""
+    return read_config(TrainingConfig, path, changes)
 
 
 def parse_config(data: dict[str, Any], *, source: str = "configuration") -> TrainingConfig:
     """The checked configuration of plain data."""
-    try:
-        return TrainingConfig.model_validate(data)
-    except ValidationError as error:
-        raise ConfigError(f"{source}: {_say(error)}") from error
-
-
-def _say(error: ValidationError) -> str:
-    fault = error.errors()[0]
-    place = [str(part) for part in fault["loc"]]
-    name = ".".join(place)
-    if fault["type"] != "extra_forbidden":
-        return f"{name} is {fault['input']!r}: {fault['msg']}"
-    known = _known_at(place[:-1])
-    near = difflib.get_close_matches(place[-1], known, n=1, cutoff=0.4)
-    hint = f"did you mean {near[0]!r}?" if near else f"known here: {', '.join(known)}"
-    return f"unknown key {name!r}; {hint}"
-
-
-def _known_at(place: list[str]) -> list[str]:
-    """The keys of the section at this place; those of the last section that has a name of its own."""
-    section: Any = TrainingConfig
-    for name in place:
-        fields = getattr(section, "model_fields", {})
-        if name in fields:
-            inner = fields[name].annotation
-            section = next((a for a in get_args(inner) if hasattr(a, "model_fields")), inner)
-    return list(section.model_fields)
+    return checked_config(TrainingConfig, data, source=source)

@@ -14,13 +14,14 @@ from groundrule.data.protocols import Scorer, Usage
 from groundrule.data.scenario import Scenario
 from groundrule.errors import BudgetError, ConfigError
 from groundrule.llm.cost import Budget, Ledger
-from groundrule.recipes.config import BudgetConfig, JudgeConfig, TrainingConfig
+from groundrule.recipes.config import BudgetConfig, JudgeConfig, JurorConfig, TrainingConfig
 from groundrule.recipes.evaluate import group_of_texts
 from groundrule.rewards import DEFAULT_RUBRIC, Ruler
 from groundrule.rewards.ask import estimated_tokens
 from groundrule.rewards.attempt import attempts_of
 from groundrule.rewards.checklist import Checklist
 from groundrule.rewards.economy import CallCost, Priced, Purchase, purchase
+from groundrule.rewards.functions import scorer_of
 from groundrule.rewards.judges import judge_chain
 from groundrule.rewards.jury import Juror, Jury
 from groundrule.rewards.passes import Passes
@@ -37,10 +38,20 @@ def judge_of(config: TrainingConfig) -> Ruler | Jury:
     main = _ruler(config, judge.model, judge.params)
     if not judge.jury:
         return main
-    jurors = [
-        Juror(j.name or j.model, _ruler(config, j.model, j.params), j.weight, j.role) for j in judge.jury
-    ]
+    jurors = [Juror(j.name or j.model, _juror(config, j), j.weight, j.role) for j in judge.jury]
     return Jury([Juror(judge.model, main), *jurors], judge.min_reliability)
+
+
+def _juror(config: TrainingConfig, juror: JurorConfig) -> Scorer:
+    """A judge, or whatever else has a name and scores: a hand-written reward, the user's own function."""
+    found = scorer_of(juror.model)
+    if isinstance(found, Ruler):
+        return _ruler(config, juror.model, juror.params)
+    if juror.params:
+        raise ConfigError(
+            f"judge.jury: {juror.model!r} is no judge and takes no parameters; take {min(juror.params)!r} out"
+        )
+    return found
 
 
 def _ruler(config: TrainingConfig, model: str, params: Mapping[str, Any]) -> Ruler:

@@ -7,24 +7,17 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any
 
-from groundrule.algorithms.presets import PRESETS
 from groundrule.backends import backend_class
 from groundrule.backends.model import TrainableModel
 from groundrule.data.protocols import Rollout, Scorer
 from groundrule.data.scenario import Scenario
 from groundrule.errors import ConfigError
 from groundrule.llm.cost import Budget, Ledger, use_ledger
-from groundrule.models.lora import LoraSettings
 from groundrule.recipes.attempts import Sampler, vote_by
 from groundrule.recipes.config import TrainingConfig
 from groundrule.recipes.evaluate import Evaluator, summary_line
-from groundrule.recipes.judging import (
-    estimate,
-    run_budget,
-    step_budget,
-)
+from groundrule.recipes.judging import estimate, run_budget, step_budget
 from groundrule.recipes.off_policy import Source, source_of
 from groundrule.recipes.reward import (
     aligned,
@@ -34,11 +27,13 @@ from groundrule.recipes.reward import (
     verifier_of,
     with_checklist,
 )
+from groundrule.recipes.shared_base import check_shared_reward_model
+from groundrule.recipes.step_line import step_line
+from groundrule.recipes.trainer_settings import settings_of
 from groundrule.recipes.training import Report, Training
 from groundrule.rewards.economy import CallCost
 from groundrule.rollouts.answer import AnswerOnce
 from groundrule.rollouts.scenarios import load_scenarios
-from groundrule.training.lora_trainer import TrainerSettings
 
 
 async def train_rl(
@@ -84,7 +79,7 @@ async def _train_step(t: Training, source: Source, step: int) -> None:
     result = await t.backend.train(t.model, groups, metrics={"time/rollouts_and_judge_s": gathered, **judged})
     t.scorer = aligned(t.scorer, groups)
     t.run.prune_checkpoints(keep_last=t.config.run.keep_checkpoints, best=t.run.best_step("reward/mean"))
-    t.report(_line(step, t.config.train.steps, result.metrics, time.perf_counter() - started))
+    t.report(step_line(step, t.config.train.steps, result.metrics, time.perf_counter() - started))
     await _evaluate_if_due(t, source, step)
 
 
@@ -109,13 +104,15 @@ async def _prepare(
     verifier = verifier_of(config)
     scores = scorer or reward_of(config, verifier)
     make_backend = backend_class(config.policy.backend)
-    backend = make_backend(device=config.policy.device, settings=_trainer(config), seed=config.run.seed)
+    backend = make_backend(device=config.policy.device, settings=settings_of(config), seed=config.run.seed)
     model = TrainableModel(
         name=config.run.name, project=config.run.project, base_model=config.policy.base_model
     )
     # Without the folder's own name: a run that was moved is still the same run.
     kept = config.model_dump(mode="json", exclude={"run": {"folder"}})
     await backend.register_at(model, config.folder, kept)
+    if config.ppo is not None and not config.ppo.apart:
+        check_shared_reward_model(scores, backend.served(model).language_model)
     agent = rollout or answer_once(config, model)
     greedy = rollout or answer_once(config, model, temperature=0.0)
     evaluator = Evaluator(
@@ -162,27 +159,6 @@ def answer_once(
         temperature=config.policy.temperature if temperature is None else temperature,
         top_p=config.policy.top_p,
         system=config.policy.system,
-    )
-
-
-def _trainer(config: TrainingConfig) -> TrainerSettings:
-    train, preset = config.train, PRESETS[config.train.preset]
-    loss: dict[str, Any] = {
-        "fixed_length": config.policy.max_tokens,  # Dr. GRPO divides by the longest answer that is allowed.
-        "importance": train.importance if train.max_staleness else "none",
-        "importance_cap": train.importance_cap,
-    }
-    if train.kl_coef is not None:
-        loss["kl_coef"] = train.kl_coef
-    return TrainerSettings(
-        learning_rate=train.learning_rate,
-        advantage=train.advantage or preset.advantage,
-        whiten=preset.whiten,
-        truncated=train.truncated,
-        tie_band=train.tie_band,
-        policy_loss=preset.loss.model_copy(update=loss),
-        epochs=train.epochs,
-        lora=LoraSettings(rank=train.lora_rank, alpha=2 * train.lora_rank),
     )
 
 
@@ -236,15 +212,3 @@ def _announce_cost(t: Training, ledger: Ledger) -> CallCost | None:
         return None
     t.report(f"judging the {left} steps to go: {expected}; {ledger}")
     return expected.each
-
-
-def _line(step: int, steps: int, metrics: dict[str, float | None], seconds: float) -> str:
-    if not metrics.get("train/updated"):
-        return (
-            f"step {step}/{steps}: no signal, nothing learned (`groundrule doctor` says why), {seconds:.0f} s"
-        )
-    return (
-        f"step {step}/{steps}: reward {metrics['reward/mean']:.3f} "
-        f"(spread within groups {metrics['reward/group_std']:.3f}), "
-        f"{metrics['train/sequences']:.0f} answers, {seconds:.0f} s"
-    )

@@ -29,7 +29,7 @@ LEVEL = 1e-4
 class DpoSettings(BaseModel):
     """How preference pairs become steps."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     beta: float = Field(default=0.1, gt=0)
     """How dear it is to move away from the reference: the coefficient of the KL that DPO stands for."""
@@ -42,7 +42,9 @@ class DpoSettings(BaseModel):
     epochs: int = Field(default=1, ge=1)
     """How often every pair is seen, each time in another order."""
     pairs_per_step: int = Field(default=8, ge=1)
+    """Pairs whose mean loss makes an update."""
     max_grad_norm: float = 1.0
+    """Longer gradients are brought to this length."""
     tokens_at_once: int = Field(default=1024, ge=1)
     """Unique tokens in one graph: bounds memory, does not change the gradient."""
     lora: LoraSettings = LoraSettings()

@@ -75,7 +75,7 @@ class PpoTrainer:
 
         The policy stays to the bit where no token has an advantage, and in the steps of the critic's warm-up.
         """
-        trajectories = scored_tokens(groups)
+        trajectories = scored_tokens(groups, truncated_penalty=self.settings.truncated_penalty)
         self.steps += 1
         metrics = {**group_metrics(groups), "ppo/kl_coef": self.kl_coef}
         if not trajectories:

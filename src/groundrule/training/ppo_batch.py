@@ -19,7 +19,7 @@ from groundrule.data.group import TrajectoryGroup
 from groundrule.data.trajectory import Trajectory
 from groundrule.errors import TrainingError
 from groundrule.models.tree import TokenTree
-from groundrule.training.batch import TIE, tree_of
+from groundrule.training.batch import TIE, is_truncated, tree_of
 from groundrule.training.ppo_settings import PpoSettings
 
 LEVEL = 1e-6
@@ -74,13 +74,19 @@ class PpoBatch:
         return replace(self, **parts)
 
 
-def scored_tokens(groups: Sequence[TrajectoryGroup]) -> list[ScoredTokens]:
+def scored_tokens(groups: Sequence[TrajectoryGroup], *, truncated_penalty: float = 0.0) -> list[ScoredTokens]:
     """Every scored member of these groups; those without a score are left out.
+
+    The penalty is taken off the score of an answer that was cut at its length limit.
 
     Raises `TrainingError` for a score that is no finite number and for a member without sampled tokens.
     """
     return [
-        _tokens_of(trajectory, f"group {g}, trajectory {t}")
+        _tokens_of(
+            trajectory,
+            f"group {g}, trajectory {t}",
+            penalty=truncated_penalty if truncated_penalty and is_truncated(trajectory) else 0.0,
+        )
         for g, group in enumerate(groups)
         for t, trajectory in enumerate(group.trajectories)
         if trajectory.unscored is None
@@ -121,7 +127,7 @@ def estimated(
     return PpoBatch(tuple(sequences), tuple(owners), *map(tuple, rows))
 
 
-def _tokens_of(trajectory: Trajectory, place: str) -> ScoredTokens:
+def _tokens_of(trajectory: Trajectory, place: str, *, penalty: float) -> ScoredTokens:
     if not math.isfinite(trajectory.reward):
         raise TrainingError(
             f"{place} has the reward {trajectory.reward}; a reward is a finite number. Mend the scorer, or set "
@@ -133,7 +139,7 @@ def _tokens_of(trajectory: Trajectory, place: str) -> ScoredTokens:
             f"{place} has a reward but no sampled tokens with logprobs, so it cannot be trained on: ask the model "
             "through model.openai_client() and keep the returned Choice objects in messages_and_choices"
         )
-    return ScoredTokens(trajectory.reward, histories)
+    return ScoredTokens(trajectory.reward - penalty, histories)
 
 
 def _along(

@@ -12,7 +12,7 @@ from groundrule.models.lora import LoraSettings
 class PpoSettings(BaseModel):
     """How scored trajectories become steps of a policy and of its critic."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     kl_coef: float = Field(default=0.05, ge=0)
     """What a nat away from the reference costs, in units of the score; the first value where it adapts."""
@@ -21,6 +21,7 @@ class PpoSettings(BaseModel):
     kl_horizon: int = Field(default=10_000, ge=1)
     """Answers in which the coefficient grows or falls by at most a factor of about 1.2."""
     gamma: float = Field(default=1.0, ge=0, le=1)
+    """What a reward is worth one token earlier; below 1, long answers are worth less."""
     lam: float = Field(default=0.95, ge=0, le=1)
     """Generalised advantage estimation: 1 trusts what came of an answer, 0 the critic's next value."""
     whiten: bool = True
@@ -38,9 +39,15 @@ class PpoSettings(BaseModel):
     critic_warmup_steps: int = Field(default=0, ge=0)
     """First steps in which the critic alone is trained, on answers of the policy as it began."""
     learning_rate: float = Field(default=1e-4, gt=0)
+    """Of the policy's adapter; constant."""
     critic_learning_rate: float = Field(default=2e-4, gt=0)
+    """Of the critic's adapter and head; constant."""
     max_grad_norm: float = Field(default=1.0, gt=0)
     """Of policy and critic, each by itself."""
+    truncated_penalty: float = Field(default=0.0, ge=0)
+    """Taken off the score of an answer that was cut at its length limit, to which a reward model may be blind."""
+    apart: bool = False
+    """Reference and critic as models of their own instead of one shared base; a reward model keeps its own too."""
     tokens_at_once: int = Field(default=1024, ge=1)
     """Unique tokens in one graph: bounds memory, does not change the gradient."""
     share_prefixes: bool = True

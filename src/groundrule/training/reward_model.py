@@ -36,19 +36,24 @@ SCALED_ON = 256
 class RewardModelSettings(BaseModel):
     """How rankings become steps."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     loss: RankingLossConfig = RankingLossConfig()
+    """What a ranking says of values: Bradley-Terry over its pairs, or Plackett-Luce."""
     learning_rate: float = Field(default=2e-4, gt=0)
     """At the first step; it falls along a line to a tenth of this at the last."""
     epochs: int = Field(default=1, ge=1)
     """How often every ranking is seen, each time in another order. More than one overfits soon (Ouyang et al. 2022)."""
     rankings_per_step: int = Field(default=8, ge=1)
+    """Rankings whose mean loss makes an update."""
     max_grad_norm: float = 1.0
+    """Longer gradients are brought to this length."""
     weight_decay: float = 0.0
+    """Of AdamW."""
     tokens_at_once: int = Field(default=1024, ge=1)
     """Unique tokens in one graph. A ranking with more is computed twice, the second time in pieces."""
     lora: LoraSettings = LoraSettings()
+    """Shape of the reward model's adapter."""
 
 
 class RewardModelTrainer:
