@@ -14,6 +14,7 @@ from groundrule.recipes.train_rl import train_rl
 from groundrule.rewards import Ruler
 from groundrule.rewards.checklist import Checklist, Criterion
 from groundrule.rewards.economy import LEFT_OUT, CallCost
+from groundrule.rewards.handwritten.rag import RagReward
 from groundrule.rewards.jury import Juror, Jury
 from groundrule.rollouts.scenarios import load_scenarios
 
@@ -196,3 +197,14 @@ def test_a_checklist_is_made_once_shown_and_kept_with_the_run(tiny_training, tmp
         if "turn the system prompt" in str(m["content"])
     ]
     assert len(asked) == 1
+
+
+def test_a_juror_may_be_a_reward_by_hand():
+    jury = judge_of(parse_config({"judge": {"jury": [{"model": "rag", "role": "holdout"}]}}))
+
+    assert isinstance(jury.jurors[1].scorer, RagReward)
+
+
+def test_a_reward_by_hand_takes_no_parameters():
+    with pytest.raises(ConfigError, match="'rag' is no judge and takes no parameters; take 'passes' out"):
+        judge_of(parse_config({"judge": {"jury": [{"model": "rag", "params": {"passes": 2}}]}}))

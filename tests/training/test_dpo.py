@@ -15,7 +15,7 @@ from groundrule.data.preferences import PreferencePair
 from groundrule.errors import TrainingError
 from groundrule.models.lora import LoraSettings
 from groundrule.training.checkpoints import load_checkpoint, save_checkpoint
-from groundrule.training.dpo import DpoSettings, DpoTrainer, dpo_metrics, dpo_objective
+from groundrule.training.dpo import DpoSettings, DpoTrainer, dpo_metrics, dpo_objective, pair_batches
 from groundrule.training.pair_batch import PairBatch, PairSums, pair_tokens
 from tiny import close, full_logprobs, tiny_model
 
@@ -302,3 +302,15 @@ def test_a_gradient_that_is_not_finite_leaves_the_weights_alone(caplog: pytest.L
     assert metrics["dpo/updated"] == 0
     assert "not finite" in caplog.text
     assert all(torch.equal(p, before[name]) for name, p in made.parameters.items())
+
+
+def test_steps_of_whole_prompts_hold_all_their_pairs() -> None:
+    steps = pair_batches(PAIRS, DpoSettings(prompts_per_step=1, epochs=2), seed=0)
+
+    assert sorted(map(sorted, steps)) == [[0, 1], [0, 1], [2], [2]]
+
+
+def test_steps_of_two_prompts_hold_every_pair_once_an_epoch() -> None:
+    [step] = pair_batches(PAIRS, DpoSettings(prompts_per_step=2), seed=0)
+
+    assert sorted(step) == [0, 1, 2]

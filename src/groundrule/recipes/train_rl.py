@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 from groundrule.backends import backend_class
+from groundrule.backends.local import LocalBackend
 from groundrule.backends.model import TrainableModel
 from groundrule.data.protocols import Rollout, Scorer
 from groundrule.data.scenario import Scenario
@@ -112,7 +113,7 @@ async def _prepare(
     kept = config.model_dump(mode="json", exclude={"run": {"folder"}})
     await backend.register_at(model, config.folder, kept)
     if config.ppo is not None and not config.ppo.apart:
-        check_shared_reward_model(scores, backend.served(model).language_model)
+        await _check_reward_model(scores, backend, model)
     agent = rollout or answer_once(config, model)
     greedy = rollout or answer_once(config, model, temperature=0.0)
     evaluator = Evaluator(
@@ -131,6 +132,14 @@ async def _prepare(
         report,
         verified=verifier is not None,
     )
+
+
+async def _check_reward_model(scorer: Scorer, backend: LocalBackend, model: TrainableModel) -> None:
+    try:
+        check_shared_reward_model(scorer, backend.served(model).language_model)
+    except ConfigError:
+        await backend.close()
+        raise
 
 
 def _verify(evaluator: Evaluator, verifier: Scorer, agent: Rollout, config: TrainingConfig) -> None:

@@ -43,6 +43,9 @@ class DpoSettings(BaseModel):
     """How often every pair is seen, each time in another order."""
     pairs_per_step: int = Field(default=8, ge=1)
     """Pairs whose mean loss makes an update."""
+    prompts_per_step: int | None = Field(default=None, ge=1)
+    """Instead of `pairs_per_step`: so many prompts with all their pairs, which share prompt and answers. Six answers in
+    order make 15 pairs, at hardly more than the cost of three by themselves."""
     max_grad_norm: float = 1.0
     """Longer gradients are brought to this length."""
     tokens_at_once: int = Field(default=1024, ge=1)
@@ -67,6 +70,18 @@ def dpo_objective(pairs: PairSums, settings: DpoSettings) -> torch.Tensor:
     certainty = pairs.certainty * (1 - smoothing) + (1 - pairs.certainty) * smoothing
     loss = dpo_loss(*pairs.policy.T, *pairs.reference.T, beta=settings.beta, certainty=certainty)
     return loss + settings.sft_weight * _imitation(pairs) if settings.sft_weight else loss
+
+
+def pair_batches(pairs: Sequence[PreferencePair], settings: DpoSettings, *, seed: int) -> list[list[int]]:
+    """Which pairs make each update, by their places; the seed decides the order."""
+    if settings.prompts_per_step is None:
+        return shuffled_batches(len(pairs), settings.pairs_per_step, epochs=settings.epochs, seed=seed)
+    by_prompt: dict[str, list[int]] = {}
+    for place, pair in enumerate(pairs):
+        by_prompt.setdefault(pair.prompt_key, []).append(place)
+    prompts = list(by_prompt.values())
+    chosen = shuffled_batches(len(prompts), settings.prompts_per_step, epochs=settings.epochs, seed=seed)
+    return [[place for prompt in batch for place in prompts[prompt]] for batch in chosen]
 
 
 def dpo_metrics(pairs: PairSums, settings: DpoSettings) -> dict[str, float]:
@@ -119,9 +134,7 @@ class DpoTrainer:
         break. Raises `TrainingError` at once when there are no pairs or one cannot be trained on.
         """
         settings, tokens = self.settings, pair_tokens(pairs, self.model)
-        batches = shuffled_batches(
-            len(tokens), settings.pairs_per_step, epochs=settings.epochs, seed=self.seed
-        )
+        batches = pair_batches(pairs, settings, seed=self.seed)
         return (
             self._step(
                 PairBatch([tokens[i] for i in batch]),

@@ -25,7 +25,7 @@ from groundrule.recipes.rlhf.reward import reward_folder
 from groundrule.recipes.rlhf.sampling import Trained
 from groundrule.recipes.train_rl import train_rl
 from groundrule.training.checkpoints import latest_checkpoint, load_checkpoint, save_checkpoint
-from groundrule.training.dpo import DpoTrainer
+from groundrule.training.dpo import DpoTrainer, pair_batches
 
 SAVE_EVERY = 20
 """Steps of DPO between checkpoints."""
@@ -82,12 +82,13 @@ def train_dpo(config: RlhfConfig, dpo: DpoConfig, report: Callable[[str], None])
     """One pass or more over the pairs; an interrupted run goes on from its last checkpoint."""
     pairs = [pair for ranking in learned_from(config.folder) for pair in pairs_of(ranking, dpo)]
     settings = dpo.settings
-    count = settings.epochs * -(-len(pairs) // settings.pairs_per_step)
+    seed = derive(config.run.seed, "dpo")
+    count = len(pair_batches(pairs, settings, seed=seed))
     kept = config.model_dump(mode="json", include={"policy", "rankings", "dpo"})
     with Run.open_or_create(config.folder / "dpo", kept) as run:
         model = pool.for_training(config.policy.base_model, config.policy.device)
         try:
-            trainer = DpoTrainer(model, settings, seed=derive(config.run.seed, "dpo"))
+            trainer = DpoTrainer(model, settings, seed=seed)
             _resume(trainer, run)
             for metrics in trainer.fit(pairs, done=run.step):
                 _record(trainer, run, metrics, count, report)

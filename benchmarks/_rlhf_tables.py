@@ -1,0 +1,141 @@
+"""The tables of docs/rlhf.md, made of `results/rlhf-seed*.json`."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from _machine import RESULTS
+
+RULE = "rag"
+POLICIES = ("ppo", "dpo")
+
+
+def results() -> list[dict[str, Any]]:
+    return [json.loads(path.read_text()) for path in sorted(RESULTS.glob("rlhf-seed*.json"))]
+
+
+def in_short() -> str:
+    """The rule's score of every seed, in a sentence."""
+    found = results()
+    if not found:
+        return "Not measured yet."
+    said = [f"{policy.upper()} {', '.join(_change(_rule(s, policy)) for s in found)}" for policy in POLICIES]
+    seeds = ", ".join(str(s["seed"]) for s in found)
+    return (
+        f"The rule's score of sampled answers to {found[0]['evaluation']['scenarios']} held-out questions, start -> "
+        f"trained, seeds {seeds}: {'; '.join(said)}."
+    )
+
+
+def seeds() -> str:
+    """Reward model, both policies and the time of every stage, a column a seed."""
+    found = results()
+    if not found:
+        return "Not measured yet."
+    measured = found[0]["measured"]
+    commits = ", ".join(dict.fromkeys(seed["measured"]["commit"] for seed in found))
+    head = [
+        f"`python benchmarks/rlhf_seeds.py` at commit {commits} on {measured['cores']} cores ({measured['cpu']}). "
+        f"{found[0]['rankings']['rankings']} rankings of {found[0]['answers']['answers']} sampled answers, "
+        f"{found[0]['evaluation']['scenarios']} held-out questions x {found[0]['evaluation']['attempts']} sampled "
+        "answers of each policy; intervals are 95 %, over questions:",
+        "",
+        "| | " + " | ".join(f"seed {s['seed']}" for s in found) + " |",
+        "|---" * (len(found) + 1) + "|",
+        _row(
+            "reward model: held-out pairs in the right order",
+            found,
+            lambda s: _measured(s["reward_model"]["accuracy"]),
+        ),
+        _row(
+            "the rule that longer is better, on the same pairs",
+            found,
+            lambda s: _measured(s["reward_model"]["length"]["longer_is_better"]),
+        ),
+        _row(
+            "reward model: calibration error",
+            found,
+            lambda s: f"{s['reward_model']['calibration']['error']:.2f}",
+        ),
+    ]
+    rows = [row for policy in POLICIES for row in _policy(policy, found)]
+    times = [
+        _row(
+            "minutes: answers, rankings, reward model",
+            found,
+            lambda s: _minutes(s, "answers", "rankings", "reward-model"),
+        )
+    ]
+    times += [
+        _row(f"minutes: {name}", found, lambda s, name=name: _minutes(s, name))
+        for name in ("ppo", "dpo", "evaluation")
+    ]
+    times.append(_row("minutes: everything", found, lambda s: _minutes(s, *s["seconds"])))
+    return "\n".join([*head, *rows, *times])
+
+
+def steps() -> str:
+    """PPO step by step: what it is trained on, the rule, and how far it has gone."""
+    found = results()
+    if not found:
+        return "Not measured yet."
+    lines = [
+        "| step | " + " | ".join(f"seed {s['seed']}: reward model, rule, KL" for s in found) + " |",
+        "|---" * (len(found) + 1) + "|",
+    ]
+    for i in range(len(found[0]["ppo"])):
+        cells = [s["ppo"][i] for s in found]
+        said = (f"{c['reward/mean']:.2f}, {c[RULE]:.2f}, {c['ppo/kl_answer']:.1f}" for c in cells)
+        lines.append(f"| {cells[0]['step']} | " + " | ".join(said) + " |")
+    return "\n".join(lines)
+
+
+def _policy(policy: str, found: list[dict[str, Any]]) -> list[str]:
+    parts = [s["evaluation"]["policies"][policy] for s in found]
+    rows = []
+    for judge, row in parts[0]["judges"].items():
+        name = f"**{policy.upper()}**, {judge} ({row['role']})"
+        rows.append(_row(name, parts, lambda p, judge=judge: _difference(p["judges"][judge])))
+        rows.append(_row("... wins", parts, lambda p, judge=judge: _measured(p["judges"][judge]["win_rate"])))
+    rows += [
+        _row(f"**{policy.upper()}**, {check}", parts, lambda p, check=check: _difference(p["checks"][check]))
+        for check in parts[0]["checks"]
+    ]
+    return [
+        *rows,
+        _row(
+            f"**{policy.upper()}**, KL to the start, nats an answer",
+            parts,
+            lambda p: _measured(p["kl_answer"]),
+        ),
+    ]
+
+
+def _row(name: str, found: list[dict[str, Any]], cell: Any) -> str:
+    return f"| {name} | " + " | ".join(cell(item) for item in found) + " |"
+
+
+def _rule(seed: dict[str, Any], policy: str) -> dict[str, Any]:
+    row: dict[str, Any] = seed["evaluation"]["policies"][policy]["judges"][RULE]
+    return row
+
+
+def _change(row: dict[str, Any]) -> str:
+    return f"{row['first']:.2f} -> {row['second']:.2f}"
+
+
+def _difference(row: dict[str, Any]) -> str:
+    low, high = row["difference"]["low"], row["difference"]["high"]
+    return f"{_change(row)} ({low:+.2f} .. {high:+.2f})"
+
+
+def _measured(measured: dict[str, float | None]) -> str:
+    value, low, high = measured["value"], measured["low"], measured["high"]
+    if value is None:
+        return "-"
+    return f"{value:.2f}" if low is None else f"{value:.2f} ({low:.2f} .. {high:.2f})"
+
+
+def _minutes(seed: dict[str, Any], *stages: str) -> str:
+    return f"{sum(seed['seconds'][name] for name in stages) / 60:.1f}"
