@@ -57,7 +57,8 @@ class PpoConfig(PpoSettings):
     group_size: int = Field(default=4, ge=2)
     """Answers to each."""
     evaluate_every: int = Field(default=0, ge=0)
-    """Greedy answers to the held-out scenarios every so many steps, beside before and after."""
+    """Greedy answers to the held-out scenarios every so many steps, beside before and after; 0: the last stage is
+    the only evaluation."""
     watch: list[str] | None = None
     """Judges that score every training answer and are only logged; None: the one that ranked."""
 

@@ -35,8 +35,9 @@ def ppo_run(config: RlhfConfig, ppo: PpoConfig) -> TrainingConfig:
     """PPO as a training run like any other: the judge is the reward model, and the one that ranked is logged."""
     model = f"local/reward-model/{reward_folder(config)}"
     base = {"base_model": config.reward_model.base_model} if config.reward_model.base_model else {}
+    held_out = config.scenarios.held_out_limit if ppo.evaluate_every else 0
     return TrainingConfig(
-        scenarios=config.scenarios,
+        scenarios=config.scenarios.model_copy(update={"held_out_limit": held_out}),
         policy=config.policy,
         judge=JudgeConfig(
             model=model,
