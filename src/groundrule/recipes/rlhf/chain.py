@@ -58,7 +58,7 @@ class _Chain:
         chosen: dict[str, Work] = {}
         if not config.rankings.file:
             chosen["answers"] = partial(sample_answers, config, self.train, measured)
-        chosen["rankings"] = partial(rank_answers, config, measured)
+        chosen["rankings"] = partial(rank_answers, config, self.train, measured)
         if config.ppo is not None:
             chosen["reward-model"] = partial(on_model_thread, train_reward_model, config, self.report)
             chosen["ppo"] = partial(train_ppo, config, config.ppo, self.report)

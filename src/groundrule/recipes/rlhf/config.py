@@ -26,6 +26,9 @@ class RankingsConfig(Section):
     """Who ranks them: a judge by name, `rag`, `my_rules.py:function`, or `human`, who is asked by `groundrule rank`."""
     answers: int = Field(default=4, ge=2)
     """Sampled answers to each scenario."""
+    references: int = Field(default=0, ge=0)
+    """Reference answers that are ranked beside the samples of a training scenario: its own, and the rest of other
+    scenarios. The policy alone may hardly ever answer well, and a reward model learns from differences."""
     margin: float = Field(default=0.05, ge=0)
     """Answers whose scores are closer are tied."""
     held_out: int = Field(default=24, ge=0)

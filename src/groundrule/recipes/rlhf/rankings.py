@@ -16,6 +16,7 @@ from groundrule.data.records import read_groups, write_groups
 from groundrule.data.scenario import Scenario
 from groundrule.errors import ConfigError, TrainingError
 from groundrule.recipes.rlhf.config import HUMAN, RlhfConfig
+from groundrule.recipes.rlhf.references import with_references
 from groundrule.recipes.rlhf.sampling import answering
 from groundrule.recipes.rlhf.scoring import scorer_named, scores_of
 from groundrule.rewards.apply import apply_scores
@@ -40,13 +41,15 @@ async def sample_answers(
     }
 
 
-async def rank_answers(config: RlhfConfig, held_out: Sequence[Scenario]) -> dict[str, Any]:
+async def rank_answers(
+    config: RlhfConfig, train: Sequence[Scenario], held_out: Sequence[Scenario]
+) -> dict[str, Any]:
     """Write `rankings.jsonl` and `held-out-rankings.jsonl`; what they hold."""
     if config.rankings.file or config.rankings.judge == HUMAN:
         learned, measured = _parted(_given(config), config)
         left_out: list[str] = []
     else:
-        learned, measured, left_out = await _judged(config, {scenario.id for scenario in held_out})
+        learned, measured, left_out = await _judged(config, train, held_out)
     if not any(len(ranking.order) > 1 for ranking in learned):
         raise TrainingError(
             f"{len(learned)} rankings, and in none is one answer above another, so nothing can be learned from them; "
@@ -76,10 +79,17 @@ def measured_on(folder: Path) -> list[Ranking]:
     return read_rankings(path) if path.stat().st_size else []
 
 
-async def _judged(config: RlhfConfig, held_out: set[str]) -> tuple[list[Ranking], list[Ranking], list[str]]:
+async def _judged(
+    config: RlhfConfig, train: Sequence[Scenario], held_out: Sequence[Scenario]
+) -> tuple[list[Ranking], list[Ranking], list[str]]:
     judge = config.rankings.judge
     scorer = scorer_named(judge, seed=config.run.seed)
-    groups = [group for group in read_groups(config.folder / ANSWERS) if len(group)]
+    count, system = config.rankings.references, config.policy.system
+    groups = [
+        with_references(group, train, count, seed=config.run.seed, system=system)
+        for group in read_groups(config.folder / ANSWERS)
+        if len(group)
+    ]
     scored = await scores_of(scorer, groups)
     judged = [apply_scores(g, s, name="rank") for g, s in zip(groups, scored, strict=True)]
     made = rankings_from_groups(
@@ -93,8 +103,9 @@ async def _judged(config: RlhfConfig, held_out: set[str]) -> tuple[list[Ranking]
             f"{judge} ranked none of {made.groups} groups ({'; '.join(made.left_out)}; first reason: "
             f"{_first_reason(judged)})"
         )
-    learned = [r for r in made.rankings if r.scenario_id not in held_out]
-    return learned, [r for r in made.rankings if r.scenario_id in held_out], made.left_out
+    measured = {scenario.id for scenario in held_out}
+    learned = [r for r in made.rankings if r.scenario_id not in measured]
+    return learned, [r for r in made.rankings if r.scenario_id in measured], made.left_out
 
 
 def _given(config: RlhfConfig) -> list[Ranking]:
