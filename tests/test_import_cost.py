@@ -36,6 +36,7 @@ def test_torch_and_clients_are_not_imported_before_they_are_needed(program):
     "verb",
     [
         "checklist",
+        "constitution",
         "demo",
         "demo-rlvr",
         "doctor",

@@ -86,8 +86,11 @@ def test_every_dependency_is_justified_in_the_docs():
 DATA_FILES = [
     "py.typed",
     "llm/prices.toml",
+    "rewards/constitution/texts/customer-support.toml",
+    "rewards/constitution/texts/helpful-honest-harmless.toml",
     "rewards/prompts/checklist.md",
     "rewards/prompts/checklist_extract.md",
+    "rewards/prompts/constitution_choice.md",
     "rewards/prompts/ruler.md",
     "rewards/suites/known.jsonl",
     "rollouts/sets/support.jsonl",

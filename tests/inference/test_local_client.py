@@ -145,3 +145,16 @@ def test_only_judges_that_keep_to_any_schema_are_told_the_number_of_trajectories
 
 def test_the_context_of_a_local_judge_is_that_of_its_model(judges):
     assert judges[0].context_tokens == 20_000
+
+
+def test_the_likeliest_texts_of_each_token_come_where_they_are_asked_for(model):
+    reply = asked(LocalClient(model), max_tokens=2, logprobs=True, top_logprobs=3)
+    first = reply.top_logprobs[0]
+
+    assert [len(token) for token in reply.top_logprobs] == [3, 3]
+    assert reply.content.startswith(first[0][0])  # Greedy.
+    assert first[0][1] > first[1][1] > first[2][1]
+
+
+def test_unasked_there_are_none(model):
+    assert asked(LocalClient(model), max_tokens=2).top_logprobs == ()

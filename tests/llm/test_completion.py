@@ -80,3 +80,36 @@ def test_names_and_reasons_of_another_type_do_not_travel_on():
     answer = completion(finish_reason=None, reasoning_content=["x"], reasoning="thought")
     reply = reply_from({**answer, "model": 3}, model="m")
     assert (reply.finish_reason, reply.reasoning, reply.model) == ("stop", "thought", "m")
+
+
+def with_logprobs(logprobs):
+    answer = completion("A")
+    answer["choices"][0]["logprobs"] = logprobs
+    return reply_from(answer, model="m").top_logprobs
+
+
+def test_the_likeliest_texts_of_each_token_are_read():
+    listed = [{"token": "A", "logprob": -0.1, "bytes": [65]}, {"token": "B", "logprob": -3, "bytes": None}]
+    assert with_logprobs(
+        {"content": [{"token": "A", "logprob": -0.1, "top_logprobs": listed}, {"token": "."}]}
+    ) == ((("A", -0.1), ("B", -3.0)), ())
+
+
+@pytest.mark.parametrize(
+    "logprobs",
+    [
+        None,
+        [],
+        {"content": None},
+        {"content": [{"token": "A", "logprob": -0.1, "top_logprobs": []}]},
+        {"content": [{"top_logprobs": [{"token": 3, "logprob": -1}, {"token": "A", "logprob": "low"}, 5]}]},
+        {
+            "content": [
+                {"top_logprobs": [{"token": "A", "logprob": math.nan}, {"token": "B", "logprob": 0.5}]}
+            ]
+        },
+        {"tokens": ["A"], "token_logprobs": [-0.1]},
+    ],
+)
+def test_log_probabilities_of_another_form_are_none(logprobs):
+    assert with_logprobs(logprobs) == ()

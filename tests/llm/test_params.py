@@ -2,7 +2,7 @@
 
 import pytest
 
-from groundrule.llm.params import fitted, is_reasoning_model, refused_param, takes_images
+from groundrule.llm.params import adapted, fitted, is_reasoning_model, refused_param, takes_images
 
 
 @pytest.mark.parametrize(
@@ -49,3 +49,9 @@ def test_a_refused_json_schema_is_the_response_format():
 
 def test_a_message_that_names_no_parameter_of_ours_refuses_none():
     assert refused_param({"seed": 1}, "this model is not supported", None, None) is None
+
+
+@pytest.mark.parametrize("refused", ["logprobs", "top_logprobs"])
+def test_log_probabilities_are_refused_as_a_whole(refused):
+    params = {"logprobs": True, "top_logprobs": 5, "seed": 1}
+    assert adapted(params, {refused: None}) == {"seed": 1}

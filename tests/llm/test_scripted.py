@@ -54,3 +54,10 @@ async def test_the_last_answer_can_be_repeated():
 async def test_an_answer_that_is_no_answer_is_refused():
     with pytest.raises(LlmError, match="not int"):
         await play(ScriptedClient([3]), 1)
+
+
+async def test_a_dict_may_hold_the_likeliest_texts_of_each_token():
+    reply = await ScriptedClient([{"content": "A", "top_logprobs": [{"A": -0.1, "B": -2.4}]}]).complete(
+        REQUEST
+    )
+    assert reply.top_logprobs == ((("A", -0.1), ("B", -2.4)),)

@@ -9,6 +9,7 @@ import pytest
 
 from groundrule.errors import ConfigError
 from groundrule.recipes.config import TrainingConfig, load_config, parse_config
+from groundrule.recipes.constitution.config import load_constitutional_config
 from groundrule.recipes.rlhf.config import load_rlhf_config
 
 ROOT = Path(__file__).parents[2]
@@ -27,7 +28,9 @@ def configurations() -> list[Path]:
 
 @pytest.mark.parametrize("path", configurations(), ids=lambda p: p.relative_to(ROOT).as_posix())
 def test_every_configuration_in_this_repository_can_be_loaded(path):
-    load = load_rlhf_config if path.name == "rlhf.toml" else load_config
+    load = {"rlhf.toml": load_rlhf_config, "constitution.toml": load_constitutional_config}.get(
+        path.name, load_config
+    )
     assert load(path).run.name
 
 

@@ -18,6 +18,10 @@ from groundrule.errors import CheckpointError, ConfigError, DataError, GroundRul
 
 VERBS = {
     "checklist": ("checklist", "List the demands of a system prompt, to edit and to judge by."),
+    "constitution": (
+        "constitution",
+        "Critiques, revisions and preferences by written principles, and a model that learns them.",
+    ),
     "demo": (
         "demo",
         "Train the embedded model on the built-in support questions and report what it learned.",

@@ -76,6 +76,10 @@ class Usage:
     cached_tokens: int | None = None
 
 
+TopLogprobs = tuple[tuple[tuple[str, float], ...], ...]
+"""Of each token of an answer: the likeliest texts in its place, each with its log-probability."""
+
+
 @dataclass(frozen=True)
 class ChatReply:
     """What a chat model answered."""
@@ -89,6 +93,8 @@ class ChatReply:
     """None: the price is unknown. 0.0 only where nothing is paid (a cache hit, a local model)."""
     cached: bool = False
     model: str = ""
+    top_logprobs: TopLogprobs = ()
+    """Empty where the request did not ask (`logprobs`, `top_logprobs` in its params), or the endpoint does not say."""
 
 
 @runtime_checkable

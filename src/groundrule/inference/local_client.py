@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from groundrule._util.aio import on_model_thread
-from groundrule.data.protocols import ChatReply, ChatRequest, Usage
+from groundrule.data.protocols import ChatReply, ChatRequest, TopLogprobs, Usage
 from groundrule.errors import ConfigError, LlmError, ProviderError
 from groundrule.inference.errors import RequestError
 from groundrule.inference.prepare import Prepared, Preparer
@@ -94,6 +94,14 @@ class LocalClient:
             usage=Usage(len(call.prepared.prompt_ids), len(call.sample.token_ids)),
             cost_usd=0.0,
             model=request.model,
+            top_logprobs=self._top_logprobs(call.sample),
+        )
+
+    def _top_logprobs(self, sample: Sample) -> TopLogprobs:
+        """As texts. The token that ends the answer has its place among them."""
+        decode = self._model.tokenizer.decode
+        return tuple(
+            tuple((decode([token]), p) for token, p in likeliest) for likeliest in sample.top_logprobs
         )
 
     async def _prepared(self, request: ChatRequest) -> Prepared:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from groundrule.data.messages import text_of
-from groundrule.data.protocols import ChatReply, Usage
+from groundrule.data.protocols import ChatReply, TopLogprobs, Usage
 from groundrule.errors import LlmError
 
 _LONGEST_MESSAGE = 500
@@ -49,7 +49,7 @@ def fault_from(body: bytes, reason: str) -> Fault:
 
 def reply_from(completion: Any, *, model: str, host: str = "the endpoint") -> ChatReply:
     """A reply from the JSON of a chat completion. Text parts are joined; a refusal may be a part too."""
-    message, finish_reason = _first_choice(completion, f"{model} at {host}")
+    choice, message = _first_choice(completion, f"{model} at {host}")
     content, refusal = message.get("content"), message.get("refusal")
     if isinstance(content, list):
         parts = [part for part in content if isinstance(part, Mapping)]
@@ -62,15 +62,17 @@ def reply_from(completion: Any, *, model: str, host: str = "the endpoint") -> Ch
         )
     return ChatReply(
         content=content,
-        finish_reason=str(finish_reason or "stop"),
+        finish_reason=str(choice.get("finish_reason") or "stop"),
         refusal=str(refusal) if refusal else None,
         reasoning=_text(message.get("reasoning_content")) or _text(message.get("reasoning")),
         usage=_usage_from(completion.get("usage")),
         model=_text(completion.get("model")) or model,
+        top_logprobs=_top_logprobs(choice.get("logprobs")),
     )
 
 
-def _first_choice(completion: Any, what: str) -> tuple[Mapping[str, Any], Any]:
+def _first_choice(completion: Any, what: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """The choice, and the message in it."""
     choices = completion.get("choices") if isinstance(completion, Mapping) else None
     choice = choices[0] if isinstance(choices, list) and choices else None
     message = choice.get("message") if isinstance(choice, Mapping) else None
@@ -79,7 +81,27 @@ def _first_choice(completion: Any, what: str) -> tuple[Mapping[str, Any], Any]:
             f"{what} answered without any choice that has a message; check that the endpoint is "
             "OpenAI-compatible"
         )
-    return message, choice.get("finish_reason")
+    return choice, message
+
+
+def _top_logprobs(logprobs: Any) -> TopLogprobs:
+    """Nothing for what has another form: whoever needs them asks in another way."""
+    tokens = logprobs.get("content") if isinstance(logprobs, Mapping) else None
+    if not isinstance(tokens, list):
+        return ()
+    found = tuple(_likeliest(token) for token in tokens)
+    return found if any(found) else ()
+
+
+def _likeliest(token: Any) -> tuple[tuple[str, float], ...]:
+    listed = token.get("top_logprobs") if isinstance(token, Mapping) else None
+    entries = [entry for entry in listed if isinstance(entry, Mapping)] if isinstance(listed, list) else []
+    pairs = [(entry.get("token"), entry.get("logprob")) for entry in entries]
+    return tuple(
+        (text, float(p))
+        for text, p in pairs
+        if isinstance(text, str) and isinstance(p, int | float) and p < 0.01
+    )  # Some servers round to a little above 0.
 
 
 def _usage_from(usage: Any) -> Usage:

@@ -26,6 +26,8 @@ _REFUSAL = re.compile(
     re.IGNORECASE,
 )
 _REFUSAL_CODES = {"unsupported_parameter", "unsupported_value", "unknown_parameter"}
+_TOGETHER = {"logprobs": "top_logprobs", "top_logprobs": "logprobs"}
+"""Neither says anything without the other."""
 _RENAMED = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 
 
@@ -65,6 +67,7 @@ def adapted(params: Mapping[str, Any], refused: Mapping[str, None]) -> dict[str,
     for name in refused:
         if name in result:
             value = result.pop(name)
+            result.pop(_TOGETHER.get(name, ""), None)
             other = _RENAMED.get(name)
             if other is not None and other not in refused:
                 result[other] = value

@@ -14,6 +14,7 @@ from typing import Any
 from groundrule.errors import ConfigError
 
 _TARGETS: dict[str, str] = {
+    "constitution": "groundrule.rewards.constitution.judge:constitution_judge",
     "human": "groundrule.rewards.human:human_judge",
     "local": "groundrule.inference.local_client:local_judge",
     "local/reward-model": "groundrule.models.reward_judge:reward_model_judge",

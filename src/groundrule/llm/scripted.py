@@ -12,13 +12,21 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from groundrule.data.protocols import ChatReply, ChatRequest, Usage
+from groundrule.data.protocols import ChatReply, ChatRequest, TopLogprobs, Usage
 from groundrule.errors import LlmError
 
 Scripted = str | ChatReply | Exception | Mapping[str, Any]
 """One scripted answer: its text, a whole reply, an error to raise, or a dict (see `reply_of`)."""
 
-_REPLY_KEYS = {"content", "finish_reason", "reasoning", "reasoning_content", "refusal", "usage"}
+_REPLY_KEYS = {
+    "content",
+    "finish_reason",
+    "reasoning",
+    "reasoning_content",
+    "refusal",
+    "top_logprobs",
+    "usage",
+}
 
 
 class ScriptedClient:
@@ -79,7 +87,8 @@ def reply_of(answer: Any, *, model: str = "") -> ChatReply:
     """A reply from what a script or a user's function gives.
 
     A dict with a reply's own keys (`content`, `refusal`, `reasoning_content`, `finish_reason`, ...) is
-    that reply; any other dict or list is sent as JSON text.
+    that reply; any other dict or list is sent as JSON text. `top_logprobs` is a list with a dict for each token,
+    from a text to its log-probability.
     """
     if isinstance(answer, ChatReply):
         return answer
@@ -93,6 +102,7 @@ def reply_of(answer: Any, *, model: str = "") -> ChatReply:
             reasoning=answer.get("reasoning") or answer.get("reasoning_content"),
             usage=_usage_of(answer.get("usage")),
             model=model,
+            top_logprobs=_top_logprobs_of(answer.get("top_logprobs")),
         )
     if isinstance(answer, Mapping | list):
         return ChatReply(content=json.dumps(answer, ensure_ascii=False), model=model)
@@ -105,3 +115,7 @@ def _usage_of(usage: Any) -> Usage:
     return Usage(
         **{key: (usage or {}).get(key) for key in ("prompt_tokens", "completion_tokens", "cached_tokens")}
     )
+
+
+def _top_logprobs_of(tokens: Iterable[Mapping[str, float]] | None) -> TopLogprobs:
+    return tuple(tuple(likeliest.items()) for likeliest in tokens or ())

@@ -5,6 +5,7 @@ from groundrule.rewards.apply import apply_scores
 from groundrule.rewards.calibration import Calibration
 from groundrule.rewards.checklist import Checklist, extract_checklist
 from groundrule.rewards.compose import Composite, Part
+from groundrule.rewards.constitution import Constitution, ConstitutionJudge
 from groundrule.rewards.human import HumanScorer
 from groundrule.rewards.jury import Juror, Jury
 from groundrule.rewards.noisy import NoisyJudge
@@ -18,6 +19,8 @@ __all__ = [
     "Calibration",
     "Checklist",
     "Composite",
+    "Constitution",
+    "ConstitutionJudge",
     "HumanScorer",
     "JudgeReplyError",
     "Juror",

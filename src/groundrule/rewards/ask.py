@@ -90,7 +90,7 @@ async def _ask_cached(
     )
     async with cache.flight(key):
         if (stored := cache.get(key)) is not None:
-            reply = ChatReply(**{**stored, "usage": Usage(**stored["usage"])}, cost_usd=0.0, cached=True)
+            reply = _kept_reply(stored)
             try:
                 answer = Reading(read(reply), reply, 0.0)
             except JudgeReplyError:
@@ -124,6 +124,17 @@ async def _ask_until_read(
             logger.info("judge %s: %s; asking again", judge.model, error)
             conversation = [*messages, *_objection(reply, error)]
     raise AssertionError("unreachable")
+
+
+def _kept_reply(stored: Mapping[str, Any]) -> ChatReply:
+    """The reply as it was; JSON has lists where it has tuples."""
+    tokens = stored.get("top_logprobs") or ()
+    fields = {
+        **stored,
+        "usage": Usage(**stored["usage"]),
+        "top_logprobs": tuple(tuple((text, p) for text, p in likeliest) for likeliest in tokens),
+    }
+    return ChatReply(**fields, cost_usd=0.0, cached=True)
 
 
 def _sum(costs: Sequence[float | None]) -> float | None:

@@ -13,6 +13,7 @@ import json
 import math
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from pydantic import BaseModel, Field
@@ -85,6 +86,16 @@ def reply_object(reply: ChatReply, key: str) -> dict[str, Any]:
     if any(value != found[0] for value in found):
         raise JudgeReplyError("ambiguous", f"{len(found)} objects with {key!r} disagree")
     return found[0]
+
+
+def reply_text(reply: ChatReply, *, may_be_cut: bool = False) -> str:
+    """What a reply says, without its thinking; raises `JudgeReplyError` for one that is cut, refused or empty."""
+    if may_be_cut and (reply.finish_reason or "").lower() in _CUT_OFF:
+        reply = replace(reply, finish_reason="stop")
+    text = read_answer(_answer_of(reply)).text
+    if not text:
+        raise JudgeReplyError("empty", "the reply holds only thinking")
+    return text
 
 
 def _answer_of(reply: ChatReply) -> str:

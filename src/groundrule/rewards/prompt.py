@@ -82,9 +82,16 @@ def judge_messages(
     ]
 
 
-def framed(attempts: Sequence[Attempt], closing: str, *, seed: int, show_images: bool = False) -> Any:
+def framed(
+    attempts: Sequence[Attempt],
+    closing: str,
+    *,
+    seed: int,
+    show_images: bool = False,
+    names: Sequence[str] | None = None,
+) -> Any:
     """The content of a judge's user message: the attempts as evidence, then what to do now."""
-    content = render(attempts, seed=seed, show_images=show_images).content
+    content = render(attempts, seed=seed, show_images=show_images, names=names).content
     if isinstance(content, str):
         return f"{content}\n\n{closing}"
     return [*content, {"type": "text", "text": closing}]

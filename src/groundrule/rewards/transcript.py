@@ -53,8 +53,14 @@ class Transcript:
     """The text shown once with which the first differing message of all attempts begins."""
 
 
-def render(attempts: Sequence[Attempt], *, seed: int = 0, show_images: bool = False) -> Transcript:
-    """The attempts as evidence, numbered from 1 in the order given."""
+def render(
+    attempts: Sequence[Attempt],
+    *,
+    seed: int = 0,
+    show_images: bool = False,
+    names: Sequence[str] | None = None,
+) -> Transcript:
+    """The attempts as evidence in the order given, numbered from 1 (#1, #2, ...) unless they have names."""
     system_len = shared_system_len(attempts)
     prefix_len = max(shared_len(attempts), system_len)
     opening = shared_opening(attempts, prefix_len)
@@ -72,8 +78,9 @@ def render(attempts: Sequence[Attempt], *, seed: int = 0, show_images: bool = Fa
             f"{_heading(attempts[0].turns[prefix_len])}: so the next message of all trajectories begins"
         )
         page.text(opening)
-    for number, attempt in enumerate(attempts, start=1):
-        page.mark(f"#{number}")
+    headings = names or [f"#{number}" for number in range(1, len(attempts) + 1)]
+    for heading, attempt in zip(headings, attempts, strict=True):
+        page.mark(heading)
         if not same_tools:
             _write_tools(page, attempt.tools)
         _write_histories(page, attempt)
