@@ -185,6 +185,25 @@ def tree_update(record: dict[str, Any]) -> str:
     return "\n".join([*lines, "", said])
 
 
+def ppo_memory(record: dict[str, Any]) -> str:
+    measured, runs = record["measured"], record["runs"]
+    lines = [
+        f"{record['model']} in float32 with LoRA on {measured['cores']} cores ({measured['cpu']}), commit "
+        f"{measured['commit']}; medians of {runs['usual']} processes, least and most in brackets; mapped: "
+        f"{runs.get('mapped', 0)} process.",
+        "",
+        "| method | prompt tokens | answers | allocator | measured MiB | planned MiB | planned / measured | CPU s |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for case in record["cases"]:
+        answers = f"{case['groups']} x {case['answers']} of {case['tokens']} tokens"
+        work = f"`{case['mode']}` | {case['prompt']} | {answers} | {case['allocator']}"
+        peak = _range({name: round(mib) for name, mib in case["peak_mib"].items()})
+        planned = f"{case['planned_mib']:.0f} | {case['ratio']:.2f} | {case['cpu_s']['median']:.0f}"
+        lines.append(f"| {work} | {peak} | {planned} |")
+    return "\n".join(lines)
+
+
 def growth(record: dict[str, Any]) -> str:
     lines = []
     for what in ("generate", "update"):
@@ -279,6 +298,7 @@ TABLES: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
     "speed_short": ("grpo_step_trl", speed_short),
     "tree_update": ("tree_update", tree_update),
     "growth": ("growth", growth),
+    "ppo_memory": ("ppo_memory", ppo_memory),
     "judge_signal": ("judge_signal", judge_signal),
     "injection": ("injection", injection),
     "against_art": ("against_art", against_art),

@@ -70,6 +70,17 @@ def test_gradients_and_states_of_an_adapter_are_float32_also_beside_bf16_weights
     assert parts["optimizer states (adamw)"] == 39_075_840
 
 
+def test_ppo_holds_gradients_of_one_role_at_a_time_and_states_of_both():
+    parts = parts_of(memory_plan(SMALL, "ppo-shared"))
+    assert parts["gradients"] == 4 * (4_884_480 + 576)  # the critic's: adapter and head
+    assert parts["optimizer states (adamw)"] == 2 * 4 * (2 * 4_884_480 + 576)
+
+
+def test_gradients_are_there_in_an_update_only():
+    plan = memory_plan(SMALL, "grpo-folded")
+    assert {part.name: part.moments for part in plan.parts}["gradients"] == ("update",)
+
+
 def test_full_tuning_in_bf16_keeps_everything_in_bf16():
     parts = parts_of(memory_plan(SMALL, "grpo", PlanSettings(precision="bf16", tuning="full")))
     assert parts["gradients"] == 269_030_016
@@ -101,6 +112,34 @@ def test_a_group_that_does_not_fit_is_cut_behind_its_prompt():
     piece = largest_piece(PlanSettings(prompt_tokens=800, answer_tokens=301))
     assert piece == Piece((Pass(800), Pass(900, past=800)), 900)
     assert (piece.tokens, piece.cut) == (1700, 800)
+
+
+def test_ppo_draws_fewer_answers_for_an_update_than_a_large_group_has():
+    settings = PlanSettings(prompt_tokens=512, answer_tokens=64, group_size=16)
+    assert largest_piece(settings).tokens == 1520  # cut: 512, and 16 x 63 behind it
+    assert largest_piece(settings, minibatch=8) == Piece((Pass(1016),), 512)  # 512 + 8 x 63
+
+
+def test_ppo_may_draw_answers_of_every_group():
+    settings = PlanSettings(prompt_tokens=96, answer_tokens=48, group_size=8, groups=4)
+    assert largest_piece(settings) == Piece((Pass(944),), 768)  # two groups of 96 + 8 x 47
+    assert largest_piece(settings, minibatch=8) == Piece((Pass(760),), 384)  # 4 x 96 + 8 x 47
+
+
+def test_an_update_of_the_whole_step_has_whole_groups():
+    settings = PlanSettings(prompt_tokens=96, answer_tokens=48, group_size=8, groups=4)
+    assert largest_piece(settings, minibatch=32) == largest_piece(settings)
+
+
+def test_a_drawn_answer_that_is_too_long_by_itself_is_not_cut():
+    settings = PlanSettings(prompt_tokens=3000, answer_tokens=200, group_size=1)
+    assert largest_piece(settings, minibatch=2) == Piece((Pass(3199),), 200)
+
+
+def test_ppo_plans_with_its_minibatch_and_grpo_with_the_step():
+    settings = PlanSettings(prompt_tokens=96, answer_tokens=48, group_size=8, groups=4)
+    assert "activations of 760 tokens" in parts_of(memory_plan(SMALL, "ppo-shared", settings))
+    assert "activations of 944 tokens" in parts_of(memory_plan(SMALL, "grpo-folded", settings))
 
 
 def test_a_single_answer_is_never_cut():

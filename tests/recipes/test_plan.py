@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from groundrule.algorithms.memory_plan import PlanSettings, activations, decoding
+from groundrule.algorithms.memory_plan import PlanSettings, activations, decoding, memory_plan
 from groundrule.algorithms.memory_plan.pieces import largest_piece
 from groundrule.algorithms.memory_plan.settings import ALL_LINEARS
 from groundrule.errors import ConfigError
@@ -148,6 +148,34 @@ def test_an_update_needs_what_was_measured(prompt, tokens, lean, measured_mib):
     plan = update_plan(shape, trainer, prompt_tokens=prompt, answer_tokens=tokens, group_size=8, groups=1)
     above_loaded = sum(part.bytes for part in plan.parts if not part.parameters)
     assert above_loaded / 2**20 == pytest.approx(measured_mib, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("method", "groups", "prompt", "tokens", "measured_mib"),
+    [
+        ("ppo-shared", 4, 96, 48, 1993.7),
+        ("ppo", 4, 96, 48, 3576.0),
+        ("grpo-folded", 4, 96, 48, 1911.9),
+        ("ppo-shared", 2, 512, 64, 2043.2),
+        ("ppo", 2, 512, 64, 3626.0),
+        ("grpo-folded", 2, 512, 64, 1960.5),
+    ],
+)
+def test_ppo_and_grpo_need_what_was_measured_where_nothing_lies_unused(
+    method, groups, prompt, tokens, measured_mib
+):
+    """benchmarks/results/ppo_memory.json, `mapped`: nothing in the plan was fitted to these."""
+    shape = parsed_parameters("134515008")
+    settings = PlanSettings(
+        prompt_tokens=prompt,
+        answer_tokens=tokens,
+        groups=groups,
+        trajectories_per_update=8 * groups,
+        decodes=False,
+    )
+    parts = memory_plan(shape, method, settings).parts
+    planned = sum(part.bytes for part in parts if not part.name.startswith("unused"))
+    assert planned / 2**20 == pytest.approx(measured_mib, rel=0.06)
 
 
 @pytest.mark.parametrize(

@@ -31,9 +31,9 @@ HEAP_SHARE = 0.8
 
 The C library's allocator (glibc 2.36) puts tensors below `HEAP_LIMIT` into one heap, where 64-byte alignment keeps a
 freed place from being taken again by a tensor of the same size. Fitted to three updates of the embedded model,
-each the first of its process (benchmarks/results/grpo_step_trl.json), where it is 0.76 to 0.82; it varies with the
-order in which memory is taken. With MALLOC_MMAP_THRESHOLD_=65536 in the environment nearly
-nothing is lost, at the price of page faults.
+each the first of its process (benchmarks/results/grpo_step_trl.json), where it is 0.76 to 0.82. It varies with the
+order in which memory is taken, and later updates leave more, up to 2.3 (benchmarks/results/ppo_memory.json). With
+MALLOC_MMAP_THRESHOLD_=65536 in the environment nearly nothing is lost, at the price of page faults.
 """
 
 _BEFORE_ATTENTION = frozenset({"q_proj", "k_proj", "v_proj"})

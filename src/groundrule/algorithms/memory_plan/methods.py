@@ -26,6 +26,8 @@ class Method:
     """Answers are sampled from the policy while it learns."""
     answers: int | None = None
     """Answers to one prompt, where the method fixes it."""
+    minibatches: bool = False
+    """A step makes several updates, each of `trajectories_per_update` answers."""
 
 
 FOUR = ("policy", "reference", "reward model", "critic")
@@ -39,6 +41,7 @@ METHODS: dict[str, Method] = {
         trained=("policy", "critic"),
         adapters=("policy", *VALUED),
         heads=VALUED,
+        minibatches=True,
     ),
     "ppo-shared": Method(
         "the same four on one set of weights: three adapters, two heads, and no adapter for the reference",
@@ -47,6 +50,7 @@ METHODS: dict[str, Method] = {
         trained=("policy", "critic"),
         adapters=("policy", *VALUED),
         heads=VALUED,
+        minibatches=True,
     ),
     "grpo": Method(
         "policy and reference; rewards come from outside, and the group is its own baseline",

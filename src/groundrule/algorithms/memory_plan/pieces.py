@@ -3,7 +3,8 @@
 A group is a tree: the prompt once, and behind it all answers but for their last tokens, which nothing is predicted
 from. Groups that fit into `tokens_at_once` together are one piece. A group that does not fit is cut behind its
 prompt: the prompt's graph stays, and as many answers as fit are one piece behind it. A single answer is never cut.
-Answers are taken to be of full length and to differ from their first token on.
+PPO makes an update of a few answers drawn from all groups, so that a piece has no more answers than that, and may have
+some of many groups. Answers are taken to be of full length and to differ from their first token on.
 """
 
 from __future__ import annotations
@@ -40,14 +41,46 @@ class Piece:
         return self.passes[-1].past
 
 
-def largest_piece(settings: PlanSettings, *, answers: int | None = None) -> Piece:
-    """The piece of a step that needs most memory."""
+@dataclass(frozen=True)
+class _Pack:
+    """Prompts that go through together, and answers behind them."""
+
+    prompts: int
+    answers: int
+
+
+def largest_piece(
+    settings: PlanSettings, *, answers: int | None = None, minibatch: int | None = None
+) -> Piece:
+    """The piece of a step that needs most memory.
+
+    `answers`: to one prompt, where the method fixes it. `minibatch`: so many answers, of whatever groups, make one
+    update; None: the whole step does.
+    """
     size = answers or settings.group_size
-    read = settings.answer_tokens - 1
-    group = settings.prompt_tokens + size * read
-    if group <= settings.tokens_at_once or size == 1 or read == 0:
+    drawn = minibatch if minibatch is not None and minibatch < settings.groups * size else None
+    size = min(size, drawn or size)
+    prompt, read = settings.prompt_tokens, settings.answer_tokens - 1
+    group = prompt + size * read
+    if group > settings.tokens_at_once and size > 1 and read > 0:
+        some = max(1, min(size, settings.tokens_at_once // read))
+        return Piece((Pass(prompt), Pass(some * read, past=prompt)), some * read)
+    if drawn is not None:
+        pack = _drawn(settings, size, drawn)
+    else:
         together = max(1, min(settings.groups, settings.tokens_at_once // group))
-        return Piece((Pass(together * group),), together * size * settings.answer_tokens)
-    some = max(1, min(size, settings.tokens_at_once // read))
-    prompt = settings.prompt_tokens
-    return Piece((Pass(prompt), Pass(some * read, past=prompt)), some * read)
+        pack = _Pack(together, together * size)
+    tokens = pack.prompts * prompt + pack.answers * read
+    return Piece((Pass(tokens),), pack.answers * settings.answer_tokens)
+
+
+def _drawn(settings: PlanSettings, size: int, minibatch: int) -> _Pack:
+    """The fullest pack that a draw can make, at most `size` answers to a prompt."""
+    prompt, read = settings.prompt_tokens, settings.answer_tokens - 1
+    fitting = [
+        _Pack(prompts, answers)
+        for answers in range(1, minibatch + 1)
+        for prompts in range(-(-answers // size), min(answers, settings.groups) + 1)
+        if prompts * prompt + answers * read <= settings.tokens_at_once
+    ]
+    return max(fitting, key=lambda p: (p.prompts * prompt + p.answers * read, p.answers), default=_Pack(1, 1))

@@ -73,8 +73,8 @@ def memory_plan(shape: ModelShape, method: str, settings: PlanSettings | None = 
 
     Not counted: the interpreter and its libraries (0.3 to 0.5 GiB), and what gives the rewards where the method does
     not train it. Of the models, one is computed with at a time: policy and critic are updated one after the other,
-    so that the larger of the two, the policy with its logits, sets what an update needs; passes without gradients
-    need less.
+    each with its graph gone and its gradients let go before the other begins, so that the larger of the two, the
+    policy with its logits, sets what an update needs; passes without gradients need less.
     """
     settings, known = settings or PlanSettings(), method_named(method)
     models = known.lora_models if settings.tuning == "lora" else known.full_models
@@ -104,23 +104,23 @@ def _added(shape: ModelShape, method: Method, settings: PlanSettings) -> Iterato
         yield Part(f"{role} head", shape.hidden, width * shape.hidden)
 
 
-def _trained(shape: ModelShape, method: Method, settings: PlanSettings) -> int:
-    """Weights with gradients and states."""
+def _trained(shape: ModelShape, method: Method, settings: PlanSettings) -> list[int]:
+    """Weights that are trained, of each role."""
     lora = settings.tuning == "lora"
     one = shape.adapter_parameters(settings.lora_rank, settings.lora_targets) if lora else shape.parameters
-    heads = sum(role in method.trained for role in method.heads)
-    return one * len(method.trained) + heads * shape.hidden
+    return [one + (shape.hidden if role in method.heads else 0) for role in method.trained]
 
 
 def _training(shape: ModelShape, method: Method, settings: PlanSettings) -> Iterator[Part]:
-    """Gradients stay until the next update begins."""
-    size = settings.trained_width * _trained(shape, method, settings)
-    yield Part("gradients", 0, size)
-    yield Part(f"optimizer states ({settings.optimizer})", 0, STATES[settings.optimizer] * size)
+    """Gradients are let go when their optimizer has stepped: of one role at a time, and only in an update."""
+    sizes = [settings.trained_width * weights for weights in _trained(shape, method, settings)]
+    yield Part("gradients", 0, max(sizes), UPDATE)
+    yield Part(f"optimizer states ({settings.optimizer})", 0, STATES[settings.optimizer] * sum(sizes))
 
 
 def _update(shape: ModelShape, method: Method, settings: PlanSettings) -> Iterator[Part]:
-    piece = largest_piece(settings, answers=method.answers)
+    minibatch = settings.trajectories_per_update if method.minibatches else None
+    piece = largest_piece(settings, answers=method.answers, minibatch=minibatch)
     lean = ", checkpointed" if settings.gradient_checkpointing else ""
     kept = activations.kept_bytes(shape, settings, piece)
     yield Part(f"activations of {piece.tokens:,} tokens{lean}", 0, kept, UPDATE)

@@ -37,6 +37,8 @@ class PlanSettings(BaseModel):
     """Answers to one prompt."""
     groups: int = Field(default=4, ge=1)
     """Prompts in a step."""
+    trajectories_per_update: int = Field(default=8, ge=1)
+    """Answers in a minibatch of PPO, as in `PpoSettings`; other methods make one update of a whole step."""
     tokens_at_once: int = Field(default=1024, ge=1)
     """As in the trainer's settings."""
     gradient_checkpointing: bool = False
