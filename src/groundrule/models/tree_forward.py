@@ -9,6 +9,7 @@ from functools import cached_property
 import torch
 
 from groundrule.models.chosen import chosen_logprobs
+from groundrule.models.heap import give_back_idle_memory
 from groundrule.models.load import LanguageModel
 from groundrule.models.tree import Node, Wanted
 from groundrule.models.tree_attention import Block, tree_attention
@@ -131,6 +132,8 @@ def forward(
     With `keep` the pack is one node, so that its keys continue those of `past`. `read` None: logprobs.
     """
     device = model.device
+    if device.type == "cpu":
+        give_back_idle_memory()
     ids = [token for p in placed for token in p.node.ids]
     positions = [p.node.start + i for p in placed for i in range(len(p.node.ids))]
     state = TreeState(past, blocks_of(placed, past.keys[0].shape[2] if past.keys else 0), keep=keep)

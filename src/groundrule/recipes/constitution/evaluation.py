@@ -26,15 +26,16 @@ async def evaluate(
 ) -> dict[str, Any]:
     """Scores, win rates and checks of every policy; all answers are kept in `evaluation/`."""
     begun = await _answers(config, scenarios, "start", config.start(), None)
-    judges = dict(_judges(config))
-    found: dict[str, Any] = {}
-    for name, trained in _policies(config).items():
-        report(f"comparing {name} with the start on {len(scenarios)} held-out scenarios")
-        answers = await _answers(config, scenarios, name, config.rlhf(), trained)
-        found[name] = {
-            "judges": await judged(judges, begun, answers),
-            "checks": checked(scenarios, begun, answers),
-        }
+    answers = {
+        name: await _answers(config, scenarios, name, config.rlhf(), trained)
+        for name, trained in _policies(config).items()
+    }
+    report(f"comparing {' and '.join(answers)} with the start on {len(scenarios)} held-out scenarios")
+    judges = await judged(dict(_judges(config)), begun, answers)
+    found = {
+        name: {"judges": judges[name], "checks": checked(scenarios, begun, groups)}
+        for name, groups in answers.items()
+    }
     return {"scenarios": len(scenarios), "attempts": config.evaluation.attempts, "policies": found}
 
 

@@ -30,17 +30,24 @@ class Comparing:
 
 
 async def judged(
-    judges: Mapping[str, Comparing], start: Sequence[TrajectoryGroup], trained: Sequence[TrajectoryGroup]
-) -> dict[str, Any]:
-    """Every judge is shown the answers two by two, one of each policy, without being told whose they are."""
-    pairs = [_pairs(a, b) for a, b in zip(start, trained, strict=True)]
-    found = {}
-    for name, judge in judges.items():
-        scored = iter(await scores_of(judge.scorer, [pair for row in pairs for pair in row]))
-        given = [[next(scored) for _ in row] for row in pairs]
-        result = versus([[both for s in row if (both := _both(s))] for row in given])
-        unscored = sum(_both(scores) is None for row in given for scores in row)
-        found[name] = {"role": judge.role, "unscored": unscored, **(asdict(result) if result else {})}
+    judges: Mapping[str, Comparing],
+    start: Sequence[TrajectoryGroup],
+    policies: Mapping[str, Sequence[TrajectoryGroup]],
+) -> dict[str, dict[str, Any]]:
+    """What each judge says of each policy, by the names of both.
+
+    A judge is shown all answers to a scenario at once, of the start and of every policy, without being told whose they
+    are. Then the i-th answer of a policy stands against the i-th of the start.
+    """
+    sides = [start, *policies.values()]
+    groups = [_together(groups) for groups in zip(*sides, strict=True)]
+    found: dict[str, dict[str, Any]] = {name: {} for name in policies}
+    for judge, comparing in judges.items():
+        scored = await scores_of(comparing.scorer, groups)
+        values = [_parted(s, row) for s, row in zip(scored, zip(*sides, strict=True), strict=True)]
+        for place, name in enumerate(policies, start=1):
+            pairs = [list(zip(row[0], row[place], strict=False)) for row in values]
+            found[name][judge] = _row(comparing.role, pairs)
     return found
 
 
@@ -64,17 +71,23 @@ def checked(
     return found
 
 
-def _pairs(start: TrajectoryGroup, trained: TrajectoryGroup) -> list[TrajectoryGroup]:
-    """The i-th attempts of both as groups of two; the start's first."""
-    return [
-        start.with_members([a, b], exceptions=[])
-        for a, b in zip(start.trajectories, trained.trajectories, strict=False)
-    ]
+def _together(groups: Sequence[TrajectoryGroup]) -> TrajectoryGroup:
+    """All answers to one scenario."""
+    members = [member for group in groups for member in group.trajectories]
+    return groups[0].with_members(members, exceptions=[])
 
 
-def _both(scores: Scores) -> Pair | None:
-    first, second = (score.value for score in scores)
-    return None if first is None or second is None else (first, second)
+def _parted(scores: Scores, groups: Sequence[TrajectoryGroup]) -> list[list[float | None]]:
+    """The values of one scenario, by whose answers they are."""
+    values = iter(score.value for score in scores)
+    return [[next(values) for _ in group.trajectories] for group in groups]
+
+
+def _row(role: str, pairs: Sequence[Sequence[tuple[float | None, float | None]]]) -> dict[str, Any]:
+    known: list[list[Pair]] = [[(a, b) for a, b in row if a is not None and b is not None] for row in pairs]
+    result = versus(known)
+    unscored = sum(map(len, pairs)) - sum(map(len, known))
+    return {"role": role, "unscored": unscored, **(asdict(result) if result else {})}
 
 
 def _mean(group: TrajectoryGroup, scenario: Scenario, name: str) -> float | None:

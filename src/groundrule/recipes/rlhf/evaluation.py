@@ -28,16 +28,16 @@ async def evaluate(
     """Scores, win rates, drift and checks of every policy; all answers are kept in `evaluation/`."""
     folder = config.folder / "evaluation"
     start, _ = await _answers(config, scenarios, "start", None, folder)
-    judges = _judges(config)
-    found: dict[str, Any] = {}
+    answers, found = dict[str, list[TrajectoryGroup]](), dict[str, Any]()
     for name, trained in policies.items():
-        report(f"comparing {name} with the start on {len(scenarios)} held-out scenarios")
-        answers, drift = await _answers(config, scenarios, name, trained, folder)
+        answers[name], drift = await _answers(config, scenarios, name, trained, folder)
         found[name] = {
             "kl_answer": asdict(mean_of([fmean(row) for row in drift if row])),
-            "judges": await judged(judges, start, answers),
-            "checks": checked(scenarios, start, answers),
+            "checks": checked(scenarios, start, answers[name]),
         }
+    report(f"comparing {' and '.join(policies)} with the start on {len(scenarios)} held-out scenarios")
+    for name, rows in (await judged(_judges(config), start, answers)).items():
+        found[name]["judges"] = rows
     return {"scenarios": len(scenarios), "attempts": config.evaluation.attempts, "policies": found}
 
 
