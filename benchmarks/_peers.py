@@ -53,7 +53,8 @@ class Side:
 
     def __init__(self, command: Sequence[str | Path], environment: Mapping[str, str] | None = None) -> None:
         self.command = [str(part) for part in command]
-        self.environment = {**os.environ, "PYTHONPATH": str(HERE), **(environment or {})}
+        path = os.pathsep.join(filter(None, (str(HERE), os.environ.get("PYTHONPATH"))))
+        self.environment = {**os.environ, "PYTHONPATH": path, **(environment or {})}
 
     def __enter__(self) -> Self:
         self.child = subprocess.Popen(
