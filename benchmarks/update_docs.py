@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import _rlhf_tables
 import _rlvr_tables
 import _soak_table
 from _machine import RESULTS
@@ -312,6 +313,9 @@ OF_SEEDS: dict[str, Callable[[], str]] = {
     "demo": demo,
     "rlvr": _rlvr_tables.seeds,
     "rlvr_short": _rlvr_tables.in_short,
+    "rlhf": _rlhf_tables.seeds,
+    "rlhf_steps": _rlhf_tables.steps,
+    "rlhf_short": _rlhf_tables.in_short,
 }
 """Marker -> what is made of one result file a seed."""
 

@@ -21,17 +21,15 @@ def answer_kl(model: LanguageModel, groups: Sequence[TrajectoryGroup]) -> list[l
     over answers that the policy sampled is an estimate of the KL without bias (k1, Schulman 2020); one number may be
     below 0. Answers without sampled tokens give none.
     """
-    found = []
-    for group in groups:
-        members = [list(sequences_of(member)) for member in group.trajectories]
-        owners = [i for i, sequences in enumerate(members) for _ in sequences]
-        tree = tree_of(sequence for sequences in members for sequence in sequences)
-        with model.lock:
-            policy = all_logprobs(model, tree, tokens_at_once=TOKENS_AT_ONCE)
-            with model.base_only():
-                reference = all_logprobs(model, tree, tokens_at_once=TOKENS_AT_ONCE)
-        sums = dict.fromkeys(owners, 0.0)
-        for owner, p, p_ref in zip(owners, policy, reference, strict=True):
-            sums[owner] += float((p.double() - p_ref.double()).sum())
-        found.append(list(sums.values()))
-    return found
+    members = [
+        (g, m, s) for g, group in enumerate(groups) for m, t in enumerate(group) for s in sequences_of(t)
+    ]
+    tree = tree_of(sequence for _, _, sequence in members)
+    with model.lock:
+        policy = all_logprobs(model, tree, tokens_at_once=TOKENS_AT_ONCE)
+        with model.base_only():
+            reference = all_logprobs(model, tree, tokens_at_once=TOKENS_AT_ONCE)
+    sums: list[dict[int, float]] = [{} for _ in groups]
+    for (g, m, _), p, p_ref in zip(members, policy, reference, strict=True):
+        sums[g][m] = sums[g].get(m, 0.0) + float((p.double() - p_ref.double()).sum())
+    return [list(group.values()) for group in sums]
