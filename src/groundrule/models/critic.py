@@ -20,6 +20,8 @@ from groundrule.models.tree import TokenTree
 class Critic(ScalarModel):
     """Reads a token tree: where a path has a scored token, the value of the state before that token."""
 
+    adapter: str
+
     def values(self, tree: TokenTree, *, tokens_at_once: int) -> list[torch.Tensor]:
         """Of every path, before each scored token: each (scored,), without gradients."""
         return self.numbers(tree, tokens_at_once=tokens_at_once)

@@ -39,9 +39,10 @@ def reward_model_judge(folder: str, params: dict[str, Any] | None = None) -> Lea
 
 def _shared(folder: Path, base: str | None) -> RewardModel:
     with _lock:
-        name = base or read_facts(folder).base_model
+        facts = read_facts(folder)
+        name = base or facts.base_model
         key = (name, sha256_of(folder / MANIFEST))
         found = _loaded.get(key)
-        if found is None or found.model is not for_judging(name):
+        if found is None or (facts.lora is not None and found.model is not for_judging(name)):
             found = _loaded[key] = load_reward_model(folder, base_model=name)
         return found

@@ -1,4 +1,4 @@
-"""A reward model: a causal language model with a scalar head and an adapter of its own.
+"""A reward model: a causal language model with a scalar head, and an adapter or all weights of its own.
 
 The value of an answer is read at its last token: the end marker of the agent's last turn, as the model's own chat
 template writes it. The base may be shared with a policy and with other judges; the adapter is on only while values
@@ -16,7 +16,7 @@ from groundrule.data.trajectory import Trajectory
 from groundrule.errors import ModelError
 from groundrule.models.load import LanguageModel
 from groundrule.models.lora import LoraSettings
-from groundrule.models.scalar_model import ScalarModel, new_adapter, value_path, zero_head
+from groundrule.models.scalar_model import ScalarModel, check_own, new_adapter, value_path, zero_head
 from groundrule.models.tree import Path, token_tree
 from groundrule.rewards.learned import Conversation, Value, ValueScale
 
@@ -28,7 +28,8 @@ TOKENS_AT_ONCE = 4096
 class RewardModel(ScalarModel):
     """Implements `rewards.learned.ValueModel`."""
 
-    lora: LoraSettings
+    lora: LoraSettings | None
+    """Shape of the adapter; None: all weights were trained."""
     scale: ValueScale = field(default_factory=ValueScale)
 
     def path(self, messages: Sequence[Message], tools: Tools | None = None) -> Path | str:
@@ -71,3 +72,12 @@ def new_reward_model(
     """One that values everything at 0. Where the adapter's name is taken, a number is put behind it."""
     shape = lora or LoraSettings()
     return RewardModel(model, new_adapter(model, shape, seed=seed, name=name), zero_head(model), shape)
+
+
+def whole_reward_model(model: LanguageModel) -> RewardModel:
+    """One whose weights are all its own: the model is changed when it is trained.
+
+    Raises `ConfigError` where others use the model, or its weights are too coarse to be trained.
+    """
+    check_own(model)
+    return RewardModel(model, None, zero_head(model), None)

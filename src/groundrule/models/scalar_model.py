@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import torch
 
+from groundrule.errors import ConfigError
 from groundrule.models.load import LanguageModel
 from groundrule.models.lora import LoraSettings, adapter_parameters, add_adapter, unused_name, using_adapter
 from groundrule.models.tree import Path, TokenTree, Wanted
@@ -27,8 +28,8 @@ class ScalarModel:
     """Reads a number for every scored token of a token tree."""
 
     model: LanguageModel
-    adapter: str
-    """The adapter's name on the model."""
+    adapter: str | None
+    """The adapter's name on the model; None: all weights are its own, and no other adapter is on the model."""
     head: torch.nn.Linear
 
     @property
@@ -38,11 +39,18 @@ class ScalarModel:
 
     def parameters(self) -> dict[str, torch.Tensor]:
         """What is trained, by name, in a fixed order."""
-        return {**adapter_parameters(self.model, self.adapter), "head.weight": self.head.weight}
+        own = (
+            own_weights(self.model) if self.adapter is None else adapter_parameters(self.model, self.adapter)
+        )
+        return {**own, "head.weight": self.head.weight}
 
     @contextlib.contextmanager
     def switched_on(self) -> Iterator[None]:
         """Inside, the model computes what the head is trained on, and nobody else uses it."""
+        if self.adapter is None:
+            with self.model.lock:
+                yield
+            return
         with self.model.lock, using_adapter(self.model, self.adapter):
             yield
 
@@ -58,6 +66,26 @@ def new_adapter(model: LanguageModel, lora: LoraSettings, *, seed: int, name: st
         free = unused_name(model, name)
         add_adapter(model, lora, seed=seed, name=free)
     return free
+
+
+def own_weights(model: LanguageModel) -> dict[str, torch.nn.Parameter]:
+    """All weights of the body by name, in a fixed order; the output layer is no part of it, unless it is tied."""
+    return dict(sorted(model.core.named_parameters()))
+
+
+def check_own(model: LanguageModel) -> None:
+    """Raise `ConfigError` where training all weights would change somebody else's model, or hardly anything."""
+    if hasattr(model.network, "peft_config"):
+        raise ConfigError(
+            f"{model.name} carries an adapter, so others use its weights; training all of them takes a model of its "
+            "own: load it anew"
+        )
+    types = {p.dtype for p in own_weights(model).values()}
+    if types != {torch.float32}:
+        raise ConfigError(
+            f"the weights of {model.name} are {', '.join(sorted(map(str, types)))}, in which small steps are lost; "
+            "load it with dtype=torch.float32, or train an adapter"
+        )
 
 
 def zero_head(model: LanguageModel) -> torch.nn.Linear:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from statistics import fmean, pstdev
+from typing import Literal
 
 import torch
 from pydantic import BaseModel, ConfigDict, Field
@@ -21,7 +22,7 @@ from groundrule.errors import TrainingError
 from groundrule.models.load import LanguageModel
 from groundrule.models.lora import LoraSettings
 from groundrule.models.reward_files import save_reward_model
-from groundrule.models.reward_model import new_reward_model
+from groundrule.models.reward_model import new_reward_model, whole_reward_model
 from groundrule.models.tree import token_tree
 from groundrule.models.tree_pass import add_joint_gradients
 from groundrule.rewards.learned import ValueScale
@@ -52,20 +53,31 @@ class RewardModelSettings(BaseModel):
     """Of AdamW."""
     tokens_at_once: int = Field(default=1024, ge=1)
     """Unique tokens in one graph. A ranking with more is computed twice, the second time in pieces."""
+    tuning: Literal["lora", "full"] = "lora"
+    """`full` trains all weights, of a model that nobody else uses; a tenth of the usual learning rate is a start."""
     lora: LoraSettings = LoraSettings()
     """Shape of the reward model's adapter."""
 
 
 class RewardModelTrainer:
-    """Trains a new head and a new adapter on a base whose own weights, and other adapters, stay as they are."""
+    """Trains a new head and a new adapter on a base whose own weights, and other adapters, stay as they are.
+
+    With `tuning="full"` the base's own weights are trained instead of an adapter.
+    """
 
     def __init__(
         self, model: LanguageModel, settings: RewardModelSettings | None = None, *, seed: int = 0
     ) -> None:
         self.settings = settings or RewardModelSettings()
         self.seed = seed
-        self.reward_model = new_reward_model(model, self.settings.lora, seed=seed)
+        is_whole = self.settings.tuning == "full"
+        self.reward_model = (
+            whole_reward_model(model) if is_whole else new_reward_model(model, self.settings.lora, seed=seed)
+        )
         self.parameters = self.reward_model.parameters()
+        if is_whole:
+            for parameter in self.parameters.values():
+                parameter.requires_grad_(True)
         self.optimizer = adamw(
             self.parameters, self.settings.learning_rate, weight_decay=self.settings.weight_decay
         )

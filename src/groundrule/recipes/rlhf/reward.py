@@ -28,9 +28,9 @@ def reward_folder(config: RlhfConfig) -> Path:
 def train_reward_model(config: RlhfConfig, report: Callable[[str], None]) -> dict[str, Any]:
     """Train it, unless one is given, and measure it. `evaluation` None: no ranking was held out."""
     folder = reward_folder(config)
-    model = pool.for_training(
-        config.reward_model.base_model or config.policy.base_model, config.policy.device
-    )
+    base = config.reward_model.base_model or config.policy.base_model
+    shared = config.reward_model.tuning == "lora"  # Training all weights changes them for everybody.
+    model = pool.for_training(base, config.policy.device, shared=shared)
     try:
         steps: list[dict[str, float]] = []
         if config.reward_model.folder:
