@@ -13,6 +13,7 @@ from typing import Any
 import _rlhf_tables
 import _rlvr_tables
 import _soak_table
+import _universal_tables
 from _machine import RESULTS
 
 from groundrule.recipes.demo import CHECKS
@@ -305,6 +306,7 @@ TABLES: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
     "against_art": ("against_art", against_art),
     "soak": ("soak", _soak_table.soak),
     "rlvr_tasks": ("rlvr_tasks", _rlvr_tables.tasks),
+    "universal": ("universal_verifier_simulated", _universal_tables.universal),
 }
 """Marker -> the result file and what is made of it."""
 

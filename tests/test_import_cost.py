@@ -43,6 +43,7 @@ def test_torch_and_clients_are_not_imported_before_they_are_needed(program):
         "judge-eval",
         "models",
         "reward-bench",
+        "rubric",
         "score",
         "serve",
         "train",

@@ -80,12 +80,36 @@ def test_dir_lists_names_that_were_not_used_yet():
 
 
 @pytest.mark.parametrize(
-    "name", ["ruler", "ruler_score_group", "parse_judge_reply", "JudgeReplyError", "Ruler"]
+    "name",
+    [
+        "ruler",
+        "ruler_score_group",
+        "parse_judge_reply",
+        "JudgeReplyError",
+        "Ruler",
+        "UniversalVerifier",
+        "hunt",
+    ],
 )
 def test_rewards_offers(name):
     import groundrule.rewards
 
     assert name in groundrule.rewards.__all__
+    assert getattr(groundrule.rewards, name) is not None
+
+
+def test_type_checkers_see_the_names_of_rewards_that_are_imported_when_used():
+    import groundrule.rewards
+    from groundrule.rewards import universal
+
+    assert set(groundrule.rewards._WHEN_USED) <= set(universal.__all__) & set(groundrule.rewards.__all__)
+
+
+def test_an_unknown_name_of_rewards_is_an_attribute_error():
+    import groundrule.rewards
+
+    with pytest.raises(AttributeError, match="'Rulr'"):
+        _ = groundrule.rewards.Rulr
 
 
 def test_the_scripted_client_is_public():

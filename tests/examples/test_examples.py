@@ -26,6 +26,7 @@ NAMES = [
     "05_hybrid_reward",
     "06_hand_written",
     "07_hybrid_training",
+    "08_universal_verifier",
 ]
 
 
@@ -156,6 +157,23 @@ def test_07_takes_either_way_of_writing_a_fact_for_right(example):
         )
 
     assert [verdict(a) for a in ("For 4 weeks.", "Four weeks!", "Until 20.")] == [1.0, 1.0, 0.0]
+
+
+async def test_08_scores_every_answer_as_it_is_known_to_be(example):
+    module = example("08_universal_verifier")
+    scores = await module.main()
+    known = {
+        scenario.id: [answer["right"] for answer in scenario.metadata["answers"]]
+        for name in ("triage", "biology", "policy", "writing")
+        for scenario in module.load_scenarios(module.FOLDER / f"{name}.jsonl")
+    }
+    assert {name: [value > 0.5 for value in values] for name, values in scores.items()} == known
+
+
+async def test_08_writes_notices_their_share(example):
+    assert (await example("08_universal_verifier").main())["writing-1"] == pytest.approx(
+        [1.0, 4 / 6, 0.0, 0.0]
+    )
 
 
 @pytest.mark.embedded

@@ -41,6 +41,7 @@ VERBS = {
         "rlhf",
         "Rankings, reward model, PPO or DPO, and a comparison with the start, as a TOML file says.",
     ),
+    "rubric": ("rubric", "Make a rubric of a system prompt and a task, and say what is weak in it."),
     "score": ("score", "Score the groups of a JSONL file with a judge."),
     "serve": ("serve", "Answer OpenAI-compatible requests with a model, or with what a run learned."),
     "sft": ("sft", "Warm a model up on conversations that show how to answer."),

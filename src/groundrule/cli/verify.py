@@ -9,6 +9,7 @@ import click
 
 if TYPE_CHECKING:
     from groundrule.data.group import TrajectoryGroup
+    from groundrule.data.protocols import Scorer
     from groundrule.data.score import Score
 
 
@@ -17,29 +18,48 @@ if TYPE_CHECKING:
 @click.option(
     "--kind",
     required=True,
-    help="math, code, exact, regex, json_schema, rag, my_rewards.py:function, or a judge by name.",
+    help="math, code, exact, regex, json_schema, rag, universal, my_rewards.py:function, or a judge by name.",
 )
+@click.option("--judge", help="universal: who reads, by name.")
+@click.option("--rubric", type=click.Path(path_type=Path), help="universal: a rubric file.")
+@click.option("--layers", help="universal: some of check,reference,rubric. [all]")
 @click.option("--out", type=click.Path(path_type=Path), help="Where the scores go. [FILE.verified.jsonl]")
 @click.option(
     "--at-once", default=4, show_default=True, type=click.IntRange(min=1), help="Records verified at once."
 )
-def command(file: Path, kind: str, out: Path | None, at_once: int) -> None:
+def command(
+    file: Path,
+    kind: str,
+    judge: str | None,
+    rubric: Path | None,
+    layers: str | None,
+    out: Path | None,
+    at_once: int,
+) -> None:
     """Score every answer of FILE and write it with its score.
 
     A line holds an `answer` with its `reference` (for code: `tests`), or is a group as `groundrule score` reads it,
-    with the reference in its metadata. Exit code 1 when an answer has no score; the first is named.
+    with the reference in its metadata. With --kind universal a `check` asks for a verifier by name, and what is left
+    open is read by --judge, beside the reference and by the criteria of --rubric.
+
+    Exit code 1 when an answer has no score; the first is named.
     """
     from groundrule._util import jsonl
     from groundrule._util.aio import run_sync
     from groundrule._util.progress import settle_all
-    from groundrule.errors import DataError
+    from groundrule.errors import ConfigError, DataError
     from groundrule.rewards.functions import scorer_of
 
     records = list(jsonl.read(file))
     if not records:
         raise DataError("holds no records", path=file)
     groups = [_group(record, file, line) for line, record in records]
-    scorer = scorer_of(kind)
+    if kind == "universal":
+        scorer: Scorer = _universal(judge, rubric, layers)
+    elif judge or rubric or layers:
+        raise ConfigError(f"--judge, --rubric and --layers are for --kind universal, not for {kind}")
+    else:
+        scorer = scorer_of(kind)
     scored = run_sync(settle_all([scorer.score(g) for g in groups], desc="verify", at_once=at_once))
     target = out or file.with_suffix(".verified.jsonl")
     jsonl.write(
@@ -55,6 +75,21 @@ def command(file: Path, kind: str, out: Path | None, at_once: int) -> None:
         raise click.exceptions.Exit(1)
 
 
+def _universal(judge: str | None, rubric: Path | None, layers: str | None) -> Scorer:
+    from groundrule.errors import ConfigError
+    from groundrule.rewards import Rubric, UniversalVerifier
+    from groundrule.rewards.universal.verdict import LAYERS
+
+    wanted: Any = [layer.strip() for layer in layers.split(",")] if layers else LAYERS
+    if judge is None and set(wanted) != {"check"}:
+        raise ConfigError(
+            "--kind universal needs --judge NAME, or --layers check for what no judge has to read"
+        )
+    return UniversalVerifier(
+        Rubric.load(rubric) if rubric else None, judge_model=judge or "none", layers=wanted
+    )
+
+
 def _group(record: Any, file: Path, line: int) -> TrajectoryGroup:
     """A group as it is, or a plain answer as a group of one with everything else in its metadata."""
     from groundrule.data.group import TrajectoryGroup
@@ -68,7 +103,8 @@ def _group(record: Any, file: Path, line: int) -> TrajectoryGroup:
         raise DataError(
             "has neither an 'answer' (a text) nor 'trajectories'; give one of them", path=file, line=line
         )
-    asked = [{"role": "user", "content": str(record["question"])}] if record.get("question") else []
+    before = (("system", record.get("system")), ("user", record.get("question")))
+    asked = [{"role": role, "content": str(text)} for role, text in before if text]
     messages = [*asked, {"role": "assistant", "content": record["answer"]}]
     more = {name: value for name, value in record.items() if name != "answer"}
     return TrajectoryGroup([Trajectory(messages_and_choices=messages)], metadata=more)

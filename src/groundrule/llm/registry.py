@@ -18,6 +18,7 @@ _TARGETS: dict[str, str] = {
     "human": "groundrule.rewards.human:human_judge",
     "local": "groundrule.inference.local_client:local_judge",
     "local/reward-model": "groundrule.models.reward_judge:reward_model_judge",
+    "universal": "groundrule.rewards.universal.verifier:universal_judge",
 }
 """The library's own entries; names only, so that nothing is imported before it is used."""
 

@@ -111,11 +111,11 @@ class Composite:
         given = await _ask(self._first, group)
         above = _weighed(self._first, given)
         levels = _totals(above, len(group))
-        level_with_others = [i for i, v in enumerate(levels) if v is not None and _times(v, levels) > 1]
+        level_with_others = [i for i, v in enumerate(levels) if v is not None and times_level(v, levels) > 1]
         judged = group.with_members(group.trajectories[i] for i in level_with_others)
         below = await _ask(self._rest, judged) if level_with_others else {}
         given |= {name: _spread_out(s, level_with_others, len(group)) for name, s in below.items()}
-        room = _room_below(levels)
+        room = room_below(levels)
         weight = sum(part.weight for part in self._rest)
         values = dict(above)
         for part in self._rest:
@@ -183,20 +183,21 @@ def _within_levels(levels: Sequence[float | None], totals: Sequence[float | None
     """The total of each member, or its level alone where the lower parts did not order all on that level."""
     unordered = [level for level, total in zip(levels, totals, strict=True) if total is None]
     return [
-        level if level is None or _times(level, unordered) else total
+        level if level is None or times_level(level, unordered) else total
         for level, total in zip(levels, totals, strict=True)
     ]
 
 
-def _times(value: float, levels: Sequence[float | None]) -> int:
+def times_level(value: float, levels: Sequence[float | None]) -> int:
+    """How many of the levels are this one."""
     return sum(v is not None and abs(v - value) <= _LEVEL for v in levels)
 
 
-def _room_below(levels: Sequence[float | None]) -> float:
+def room_below(levels: Sequence[float | None], most: float = MOST_BELOW) -> float:
     """How much the lower parts may add so that no level reaches the next one."""
     known = sorted({v for v in levels if v is not None})
     gaps = [b - a for a, b in pairwise(known) if b - a > _LEVEL]
-    return min([MOST_BELOW, *(0.5 * gap for gap in gaps)])
+    return min([most, *(0.5 * gap for gap in gaps)])
 
 
 def _spread_out(scores: Scores, places: Sequence[int], members: int) -> Scores:

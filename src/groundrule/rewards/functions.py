@@ -6,7 +6,7 @@ import importlib
 import importlib.util
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -91,8 +91,8 @@ class FunctionScorer:
         return inspect.signature(self.function).parameters[name].default is inspect.Parameter.empty
 
 
-def scorer_of(name: str) -> Scorer:
-    """A scorer by name.
+def scorer_of(name: str, settings: Mapping[str, Any] | None = None) -> Scorer:
+    """A scorer by name; `settings` are for a built-in one.
 
     A built-in one (a name of `BUILT_IN`), a function or scorer of the user's own (`my_rewards.py:faithful`,
     `package.module:name`), or a judge under any name that `Ruler` takes. Raises `ConfigError` for one that cannot
@@ -103,8 +103,15 @@ def scorer_of(name: str) -> Scorer:
     target = BUILT_IN.get(name)
     if target is not None:
         module, _, attribute = target.partition(":")
-        made: Scorer = getattr(importlib.import_module(module), attribute)()
+        try:
+            made: Scorer = getattr(importlib.import_module(module), attribute)(**dict(settings or {}))
+        except TypeError as error:
+            raise ConfigError(f"{name} cannot be made with {dict(settings or {})}: {error}") from error
         return made
+    if settings:
+        raise ConfigError(
+            f"{name} takes no settings, but got {', '.join(settings)}; those are for built-in ones"
+        )
     place, _, attribute = name.rpartition(":")
     if place and attribute.isidentifier() and "/" not in name.removeprefix("/").partition(".py")[2]:
         if place.endswith(".py"):

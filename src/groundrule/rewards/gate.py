@@ -72,9 +72,9 @@ def trivial(attempt: Attempt, question_len: int | None = None) -> str | None:
     own = [turn for turn in attempt.turns[start:] if turn["role"] not in ("user", "system", "developer")]
     if any(_acts(turn) for turns in (own, *attempt.histories) for turn in turns):
         return None
-    if any(_says_nothing(text_of(turn["content"])) is None for h in attempt.histories for turn in _agent(h)):
+    if any(says_nothing(text_of(turn["content"])) is None for h in attempt.histories for turn in _agent(h)):
         return None
-    reasons = [_says_nothing(text_of(turn["content"])) for turn in own]
+    reasons = [says_nothing(text_of(turn["content"])) for turn in own]
     if not reasons:
         return "the agent gave no answer"
     return None if None in reasons else reasons[-1]
@@ -110,7 +110,7 @@ def _acts(turn: Turn) -> bool:
     )
 
 
-def _says_nothing(text: str) -> str | None:
+def says_nothing(text: str) -> str | None:
     """The reason, or None for a text with substance."""
     bare = visible(text).strip()
     if not bare:

@@ -21,7 +21,7 @@ _LONGEST_EXPLANATION = 300
 """Characters. A weak model does not know when to stop."""
 
 
-def _object(**properties: Any) -> dict[str, Any]:
+def object_schema(**properties: Any) -> dict[str, Any]:
     """The schema of an object with exactly these properties."""
     return {
         "type": "object",
@@ -33,12 +33,18 @@ def _object(**properties: Any) -> dict[str, Any]:
 
 def _format(**scores: Any) -> dict[str, Any]:
     """The response format whose `scores` are an array of this kind."""
-    schema = _object(scores={"type": "array", **scores})
-    return {"type": "json_schema", "json_schema": {"name": "scores", "strict": True, "schema": schema}}
+    return reply_format("scores", object_schema(scores={"type": "array", **scores}))
+
+
+def reply_format(name: str, schema: dict[str, Any]) -> dict[str, Any]:
+    """The response format of a reply that keeps to a schema."""
+    return {"type": "json_schema", "json_schema": {"name": name, "strict": True, "schema": schema}}
 
 
 RESPONSE_FORMAT = _format(
-    items=_object(trajectory_id={"type": "string"}, explanation={"type": "string"}, score={"type": "number"})
+    items=object_schema(
+        trajectory_id={"type": "string"}, explanation={"type": "string"}, score={"type": "number"}
+    )
 )
 
 
@@ -48,7 +54,7 @@ def exact_format(count: int) -> dict[str, Any]:
     For judges that are held to it token by token; endpoints differ in how much of a schema they take.
     """
     entries = [
-        _object(
+        object_schema(
             trajectory_id={"const": str(number)},
             explanation={"type": "string", "maxLength": _LONGEST_EXPLANATION},
             score={"type": "number", "minimum": 0, "maximum": 1, "multipleOf": 0.01},
@@ -89,9 +95,10 @@ def framed(
     seed: int,
     show_images: bool = False,
     names: Sequence[str] | None = None,
+    given: int | None = None,
 ) -> Any:
-    """The content of a judge's user message: the attempts as evidence, then what to do now."""
-    content = render(attempts, seed=seed, show_images=show_images, names=names).content
+    """The content of a judge's user message: the attempts as evidence (see `render`), then what to do now."""
+    content = render(attempts, seed=seed, show_images=show_images, names=names, given=given).content
     if isinstance(content, str):
         return f"{content}\n\n{closing}"
     return [*content, {"type": "text", "text": closing}]

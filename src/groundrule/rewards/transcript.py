@@ -59,10 +59,15 @@ def render(
     seed: int = 0,
     show_images: bool = False,
     names: Sequence[str] | None = None,
+    given: int | None = None,
 ) -> Transcript:
-    """The attempts as evidence in the order given, numbered from 1 (#1, #2, ...) unless they have names."""
+    """The attempts as evidence in the order given, numbered from 1 (#1, #2, ...) unless they have names.
+
+    `given` is how many opening turns are shown once; None: all that the attempts share. A single attempt shares
+    everything with itself, so there it has to be said.
+    """
     system_len = shared_system_len(attempts)
-    prefix_len = max(shared_len(attempts), system_len)
+    prefix_len = max(shared_len(attempts) if given is None else given, system_len)
     opening = shared_opening(attempts, prefix_len)
     page = Page(code=boundary_code(attempts, seed), show_images=show_images)
     page.mark("SPEC")

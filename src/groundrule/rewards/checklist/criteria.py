@@ -6,6 +6,7 @@ import hashlib
 import json
 import tomllib
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,6 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from groundrule._util.files import write_atomic
 from groundrule.errors import ConfigError
+
+_HEADING = "The demands of a system prompt, as they are judged. Edit, weigh, add, remove."
 
 MOST = 40
 """More demands than a judge can check one by one in a call."""
@@ -65,7 +68,9 @@ class Checklist(BaseModel):
         target = Path(path)
         data = self.model_dump(mode="json", exclude_none=True)
         text = (
-            json.dumps(data, indent=2, ensure_ascii=False) + "\n" if target.suffix == ".json" else _toml(data)
+            json.dumps(data, indent=2, ensure_ascii=False) + "\n"
+            if target.suffix == ".json"
+            else toml_text(_HEADING, data, "criteria")
         )
         write_atomic(target, text)
 
@@ -97,13 +102,16 @@ def fault_of(error: ValidationError) -> str:
     return f"{place} is {str(fault['input'])[:80]!r}: {fault['msg']}"
 
 
-def _toml(data: dict[str, Any]) -> str:
-    """A JSON string is a TOML string too, once DEL is escaped."""
-    lines = ["# The demands of a system prompt, as they are judged. Edit, weigh, add, remove.", ""]
-    if "spec_sha256" in data:
-        lines += [f"spec_sha256 = {_value(data['spec_sha256'])}", ""]
-    for criterion in data["criteria"]:
-        lines += ["[[criteria]]", *(f"{name} = {_value(value)}" for name, value in criterion.items()), ""]
+def toml_text(heading: str, data: Mapping[str, Any], tables: str) -> str:
+    """A file with a comment, the plain entries of `data`, and the list of tables among them.
+
+    Values are texts, numbers, booleans and lists of them: a JSON text is a TOML text too, once DEL is escaped.
+    """
+    lines = [f"# {heading}", ""]
+    if plain := [f"{name} = {_value(value)}" for name, value in data.items() if name != tables]:
+        lines += [*plain, ""]
+    for table in data[tables]:
+        lines += [f"[[{tables}]]", *(f"{name} = {_value(value)}" for name, value in table.items()), ""]
     return "\n".join(lines)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
@@ -18,6 +18,8 @@ from groundrule.rewards.judges import Fallback, Judge, judge_chain
 from groundrule.rewards.neutral import neutral
 from groundrule.rewards.parse import reply_object
 from groundrule.rewards.prompt_files import prompt_text, prompt_version
+
+T = TypeVar("T")
 
 
 async def extract_checklist(
@@ -34,13 +36,26 @@ async def extract_checklist(
     Raises `ConfigError` for an empty spec or a judge that is no chat model, `JudgeError` when the judge gives
     no usable list.
     """
+    judges = reading_judges(
+        judge_model, extra_litellm_params, client=client, fallback=fallback, to="make a checklist"
+    )
+    return await list_demands(spec, judges, cache=cache)
+
+
+def reading_judges(
+    judge_model: JudgeLike,
+    extra_litellm_params: Mapping[str, Any] | None,
+    *,
+    client: ChatClient | None = None,
+    fallback: Fallback = None,
+    to: str,
+) -> list[Judge]:
+    """The chat models among the judges that are named; raises `ConfigError` where there are none to do it."""
     chain = judge_chain(judge_model, extra_litellm_params, client=client, fallback=fallback)
     judges = [judge for judge in chain if isinstance(judge, Judge)]
     if not judges:
-        raise ConfigError(
-            f"{judge_model!r} does not read instructions; name a chat model to make a checklist"
-        )
-    return await list_demands(spec, judges, cache=cache)
+        raise ConfigError(f"{judge_model!r} does not read instructions; name a chat model to {to}")
+    return judges
 
 
 async def list_demands(
@@ -49,17 +64,37 @@ async def list_demands(
     """The same with judges that are ready to be asked."""
     if not spec.strip():
         raise ConfigError("the system prompt is empty, so there are no demands to list")
+    return await extracted(
+        neutral(spec),
+        judges,
+        lambda reply: read_checklist(reply, spec),
+        kind="checklist",
+        prompt="checklist_extract.md",
+        cache=cache,
+    )
+
+
+async def extracted(
+    text: str,
+    judges: Sequence[Judge],
+    read: Callable[[ChatReply], T],
+    *,
+    kind: str,
+    prompt: str,
+    cache: ReplyCache | bool | None = None,
+) -> T:
+    """What a judge makes of a text, which is already harmless, by one of the library's prompts."""
     messages: list[Message] = [
-        {"role": "system", "content": prompt_text("checklist_extract.md")},
-        {"role": "user", "content": neutral(spec)},
+        {"role": "system", "content": prompt_text(prompt)},
+        {"role": "user", "content": text},
     ]
     reading = await ask(
         judges,
         lambda judge: messages,
-        lambda reply: read_checklist(reply, spec),
-        purpose="judge/checklist",
+        read,
+        purpose=f"judge/{kind}",
         cache=cache,
-        key_parts={"kind": "checklist", "prompt": prompt_version("checklist_extract.md")},
+        key_parts={"kind": kind, "prompt": prompt_version(prompt)},
     )
     return reading.value
 

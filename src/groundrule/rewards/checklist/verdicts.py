@@ -44,11 +44,13 @@ class Assessment:
 def read_verdicts(reply: ChatReply, n: int, checklist: Checklist) -> list[dict[str, Finding]]:
     """For trajectories "1" to "n" in order, the finding on each criterion; raises `JudgeReplyError`."""
     data = reply_object(reply, "trajectories")
-    entries = _by_name(data["trajectories"], "trajectory_id", [str(i) for i in range(1, n + 1)], "trajectory")
+    entries = entries_by_name(
+        data["trajectories"], "trajectory_id", [str(i) for i in range(1, n + 1)], "trajectory"
+    )
     names = [criterion.id for criterion in checklist.criteria]
     read: list[dict[str, Finding]] = []
     for number, entry in entries.items():
-        said = _by_name(entry.get("verdicts"), "criterion", names, f"trajectory {number}: criterion")
+        said = entries_by_name(entry.get("verdicts"), "criterion", names, f"trajectory {number}: criterion")
         read.append({name: _finding(item, f"trajectory {number}, {name}") for name, item in said.items()})
     return read
 
@@ -108,7 +110,7 @@ def _finding(item: Mapping[str, Any], place: str) -> Finding:
     return Finding(verdict, quote)
 
 
-def _by_name(items: Any, key: str, names: Sequence[str], what: str) -> dict[str, Mapping[str, Any]]:
+def entries_by_name(items: Any, key: str, names: Sequence[str], what: str) -> dict[str, Mapping[str, Any]]:
     """The items under exactly the expected names, in that order."""
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
         raise JudgeReplyError("wrong_type", f"{what}s are {str(items)[:60]!r}, not a list of objects")
