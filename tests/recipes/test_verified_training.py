@@ -18,7 +18,8 @@ from groundrule.llm import ScriptedClient
 from groundrule.recipes.config import TrainingConfig
 from groundrule.recipes.judge_eval.history import read_history
 from groundrule.recipes.judge_eval.trends import has_verifier
-from groundrule.recipes.train_rl import _trainer, train_rl
+from groundrule.recipes.train_rl import train_rl
+from groundrule.recipes.trainer_settings import settings_of
 from groundrule.rewards import Ruler
 from groundrule.rewards.compose import Composite, Part
 from groundrule.rewards.functions import scorer_of
@@ -150,7 +151,7 @@ def test_every_variant_trains_by_its_name(preset, training, tmp_path):
 
 
 def test_a_variant_sets_advantage_and_loss(training):
-    settings = _trainer(training(train={"preset": "gspo"}))
+    settings = settings_of(training(train={"preset": "gspo"}))
     assert (settings.advantage, settings.policy_loss.loss, settings.policy_loss.clip_high) == (
         "group_std",
         "gspo",
@@ -159,18 +160,18 @@ def test_a_variant_sets_advantage_and_loss(training):
 
 
 def test_what_the_configuration_says_wins_over_the_variant(training):
-    settings = _trainer(training(train={"preset": "grpo", "advantage": "mean_only", "kl_coef": 0.0}))
+    settings = settings_of(training(train={"preset": "grpo", "advantage": "mean_only", "kl_coef": 0.0}))
     assert (settings.advantage, settings.policy_loss.kl_coef) == ("mean_only", 0.0)
-    assert _trainer(training(train={"preset": "grpo"})).policy_loss.kl_coef == 0.04
+    assert settings_of(training(train={"preset": "grpo"})).policy_loss.kl_coef == 0.04
 
 
 def test_dr_grpo_divides_by_the_longest_answer_allowed(training):
-    settings = _trainer(training(train={"preset": "dr_grpo"}, policy={"max_tokens": 33}))
+    settings = settings_of(training(train={"preset": "dr_grpo"}, policy={"max_tokens": 33}))
     assert (settings.policy_loss.aggregation, settings.policy_loss.fixed_length) == ("fixed_length", 33)
 
 
 def test_without_a_variant_nothing_changes_for_a_judge(training):
-    settings = _trainer(training())
+    settings = settings_of(training())
     assert (settings.advantage, settings.policy_loss.kl_coef, settings.whiten) == ("floored", 0.0, False)
 
 
