@@ -11,19 +11,22 @@ from groundrule.errors import ConfigError
 from groundrule.recipes.config import TrainingConfig, load_config, parse_config
 from groundrule.recipes.constitution.config import load_constitutional_config
 from groundrule.recipes.rlhf.config import load_rlhf_config
+from groundrule.rewards import Rubric
 
 ROOT = Path(__file__).parents[2]
 SECTIONS = {
     name: next((kind for kind in get_args(field.annotation) if kind is not type(None)), field.annotation)
     for name, field in TrainingConfig.model_fields.items()
 }
+RUBRICS = sorted((ROOT / "examples" / "universal").glob("*.toml"))
 FIELDS = [(section, name) for section, kind in SECTIONS.items() for name in kind.model_fields]
 
 
 def configurations() -> list[Path]:
-    """Every TOML file here that is not the project's own or part of the package."""
+    """Every TOML file here that is not the project's own, part of the package, or a rubric."""
     files = [p for folder in ("benchmarks", "docs", "examples") for p in (ROOT / folder).rglob("*.toml")]
-    return sorted([*files, *(p for p in ROOT.glob("*.toml") if p.name != "pyproject.toml")])
+    own = [p for p in ROOT.glob("*.toml") if p.name != "pyproject.toml"]
+    return sorted(p for p in [*files, *own] if p not in RUBRICS)
 
 
 @pytest.mark.parametrize("path", configurations(), ids=lambda p: p.relative_to(ROOT).as_posix())
@@ -32,6 +35,11 @@ def test_every_configuration_in_this_repository_can_be_loaded(path):
         path.name, load_config
     )
     assert load(path).run.name
+
+
+@pytest.mark.parametrize("path", RUBRICS, ids=lambda p: p.name)
+def test_every_rubric_of_the_examples_is_frozen_as_it_stands(path):
+    assert Rubric.load(path).criteria
 
 
 def test_there_is_a_configuration_to_load():
