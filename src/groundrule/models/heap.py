@@ -12,7 +12,7 @@ import functools
 import sys
 from typing import Any
 
-IDLE_MIB = 256
+IDLE_MIB = 1024
 """Unused memory that is left alone."""
 
 
