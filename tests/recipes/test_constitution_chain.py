@@ -160,7 +160,7 @@ def test_another_setting_of_a_stage_that_is_done_is_refused_by_name(
     with pytest.raises(
         RunError,
         match=r"revisions.json was made with revisions.rounds = 2.*says 3;.*"
-        r"\(sft.json, samples.json, preferences.json, evaluation.json, rlhf/, evaluation/\)",
+        r"\(sft.json, samples.json, preferences.json, evaluation.json, sft/, rlhf/, evaluation/\)",
     ):
         run(chain(whole[0], source, rule, revisions={"rounds": 3}))
 

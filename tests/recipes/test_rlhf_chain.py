@@ -16,9 +16,8 @@ from groundrule.data.runs import Run
 from groundrule.errors import ConfigError, RunError, TrainingError
 from groundrule.recipes.config_file import checked_config
 from groundrule.recipes.rlhf import policy
-from groundrule.recipes.rlhf.chain import run_rlhf
+from groundrule.recipes.rlhf.chain import STAGES, run_rlhf
 from groundrule.recipes.rlhf.config import RlhfConfig
-from groundrule.recipes.rlhf.stages import STAGES
 from tiny_training import use_tiny_model, write_scenarios
 
 

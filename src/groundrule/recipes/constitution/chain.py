@@ -5,8 +5,7 @@ answers -> revisions -> sft -> samples -> preferences, then RLHF's own stages on
 
 from __future__ import annotations
 
-import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -20,16 +19,15 @@ from groundrule.recipes.constitution.revisions import revise_answers, sample_ans
 from groundrule.recipes.constitution.stages import (
     BEFORE,
     EVALUATION,
-    OwnStages,
+    OWN,
     all_stages,
     learning_stages,
     made_from,
 )
 from groundrule.recipes.rlhf.chain import run_rlhf
+from groundrule.recipes.rlhf.stages import Stages, Work
 from groundrule.rewards.constitution.comparing import comparing_judge
 from groundrule.rollouts.scenarios import load_scenarios
-
-Work = Callable[[], Awaitable[dict[str, Any]]]
 
 COSTS = "costs.jsonl"
 
@@ -63,7 +61,7 @@ class _Chain:
     def __init__(self, config: ConstitutionalConfig, report: Callable[[str], None]) -> None:
         self.config = config
         self.report = report
-        self.files = OwnStages(config.folder)
+        self.files = Stages(config.folder, OWN, report)
         self.content_hash = config.principles().content_hash
         source, limits = config.scenarios.source, config.scenarios
         self.train = load_scenarios(source, split="train")[: limits.limit]
@@ -99,22 +97,11 @@ class _Chain:
         return dict(zip(BEFORE, works, strict=True))
 
     async def _do(self, name: str, work: Work) -> dict[str, Any]:
-        """What the stage gave, now or earlier."""
-        depends = made_from(self.config, self.content_hash, name)
-        known = self.files.result(name, depends)
-        if known is not None:
-            self.report(f"{name}: done ({self.files.path(name)})")
-            return known
-        self._check(name)
-        self.report(f"{name}: begins")
-        started = time.monotonic()
-        result = await work()
-        seconds = round(time.monotonic() - started, 1)
-        self.report(f"{name}: done in {seconds:.0f} s")
-        return self.files.write(name, depends, {**result, "seconds": seconds})
+        if name == BEFORE[0] and not self.files.is_done(name):
+            self._check()
+        return await self.files.do(name, made_from(self.config, self.content_hash, name), work)
 
-    def _check(self, name: str) -> None:
+    def _check(self) -> None:
         """A critic or judge that cannot be had is an error before the first stage, not after an hour."""
-        if name == BEFORE[0]:
-            comparing_judge(self.config.critic, self.config.constitution.critic_params or None)
-            _ = judge_of(self.config).comparer
+        comparing_judge(self.config.critic, self.config.constitution.critic_params or None)
+        _ = judge_of(self.config).comparer

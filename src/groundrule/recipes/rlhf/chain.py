@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -12,13 +11,24 @@ from groundrule.data.scenario import Scenario
 from groundrule.errors import ConfigError
 from groundrule.recipes.rlhf.config import HUMAN, RlhfConfig
 from groundrule.recipes.rlhf.evaluation import evaluate
-from groundrule.recipes.rlhf.policy import train_dpo, train_ppo, trained_dpo, trained_ppo
+from groundrule.recipes.rlhf.policy import train_dpo, train_ppo, trained_policies
 from groundrule.recipes.rlhf.rankings import rank_answers, sample_answers
 from groundrule.recipes.rlhf.reward import train_reward_model
-from groundrule.recipes.rlhf.stages import STAGES, Stages
+from groundrule.recipes.rlhf.stages import Stages, Work, settings_under
 from groundrule.rollouts.scenarios import load_scenarios
 
-Work = Callable[[], Awaitable[dict[str, Any]]]
+STAGES = ("answers", "rankings", "reward-model", "ppo", "dpo", "evaluation")
+"""In order. Each depends on those before it."""
+_SAMPLED = ("scenarios.", "policy.", "run.seed")
+_DEPENDS = {
+    "answers": _SAMPLED,
+    "rankings": (*_SAMPLED, "rankings."),
+    "reward-model": ("reward_model.",),
+    "ppo": ("ppo.",),
+    "dpo": ("dpo.",),
+    "evaluation": ("ppo.", "dpo.", "evaluation."),
+}
+"""The settings that a stage depends on beyond those of the stages before it."""
 
 
 async def run_rlhf(
@@ -32,8 +42,9 @@ async def run_rlhf(
     if until is not None and until not in STAGES:
         raise ConfigError(f"there is no stage {until!r}; the stages are {', '.join(STAGES)}")
     chain, results = _Chain(config, report), dict[str, Any]()
+    files = Stages(config.folder, STAGES, report)
     for name, work in chain.stages().items():
-        results[name] = await chain.do(name, work)
+        results[name] = await files.do(name, settings_under(config, *_DEPENDS[name]), work)
         if name == until:
             break
     return results
@@ -45,7 +56,6 @@ class _Chain:
     def __init__(self, config: RlhfConfig, report: Callable[[str], None]) -> None:
         self.config = config
         self.report = report
-        self.files = Stages(config.folder)
         source, limits = config.scenarios.source, config.scenarios
         self.train = load_scenarios(source, split="train")[: limits.limit]
         self.held_out = load_scenarios(source, split="held-out")[: limits.held_out_limit]
@@ -68,47 +78,8 @@ class _Chain:
             chosen["evaluation"] = self._evaluate
         return chosen
 
-    async def do(self, name: str, work: Work) -> dict[str, Any]:
-        """What the stage gave, now or earlier."""
-        made_from = self._made_from(name)
-        known = self.files.result(name, made_from)
-        if known is not None:
-            self.report(f"{name}: done ({self.files.path(name)})")
-            return known
-        self.report(f"{name}: begins")
-        started = time.monotonic()
-        result = await work()
-        seconds = round(time.monotonic() - started, 1)
-        self.report(f"{name}: done in {seconds:.0f} s")
-        return self.files.write(name, made_from, {**result, "seconds": seconds})
-
     async def _evaluate(self) -> dict[str, Any]:
-        config, policies = self.config, {}
-        if config.ppo is not None:
-            policies["ppo"] = trained_ppo(config, config.ppo)
-        if config.dpo is not None:
-            policies["dpo"] = trained_dpo(config, config.dpo)
-        return await evaluate(config, self.held_out, policies, self.report)
-
-    def _made_from(self, name: str) -> dict[str, Any]:
-        """The sections that a stage depends on beyond those of the stages before it, flat."""
-        own = {
-            "answers": {"scenarios", "policy", "run"},
-            "rankings": {"scenarios", "policy", "run", "rankings"},
-            "reward-model": {"reward_model"},
-            "ppo": {"ppo"},
-            "dpo": {"dpo"},
-            "evaluation": {"ppo", "dpo", "evaluation"},
-        }[name]
-        dumped = self.config.model_dump(mode="json", include=own)
-        flat = {
-            f"{section}.{key}": value
-            for section, values in dumped.items()
-            for key, value in (values or {}).items()
-        }
-        return {
-            key: value for key, value in flat.items() if key not in ("run.folder", "run.project", "run.name")
-        }
+        return await evaluate(self.config, self.held_out, trained_policies(self.config), self.report)
 
 
 def _check(config: RlhfConfig, train: list[Scenario], held_out: list[Scenario]) -> None:

@@ -108,14 +108,14 @@ def pairs_of(ranking: Ranking, dpo: DpoConfig) -> list[PreferencePair]:
     return ends[:1]
 
 
-def trained_ppo(config: RlhfConfig, ppo: PpoConfig) -> Trained:
-    """What PPO left."""
-    return Trained(_newest(config, "ppo"), ppo.lora)
-
-
-def trained_dpo(config: RlhfConfig, dpo: DpoConfig) -> Trained:
-    """What DPO left."""
-    return Trained(_newest(config, "dpo"), dpo.lora)
+def trained_policies(config: RlhfConfig) -> dict[str, Trained]:
+    """What PPO and DPO left, those of them that the configuration asks for."""
+    found = {}
+    if config.ppo is not None:
+        found["ppo"] = Trained(_newest(config, "ppo"), config.ppo.lora)
+    if config.dpo is not None:
+        found["dpo"] = Trained(_newest(config, "dpo"), config.dpo.lora)
+    return found
 
 
 def _newest(config: RlhfConfig, stage: str) -> Any:

@@ -13,6 +13,7 @@ from groundrule._util.seed import derive
 from groundrule.backends.local import LocalBackend
 from groundrule.backends.model import TrainableModel
 from groundrule.data.group import TrajectoryGroup
+from groundrule.data.records import read_groups, write_groups
 from groundrule.data.scenario import Scenario
 from groundrule.models.adapter_files import ADAPTER
 from groundrule.models.lora import LoraSettings, load_adapter_state
@@ -21,6 +22,9 @@ from groundrule.recipes.rlhf.config import RlhfConfig
 from groundrule.rollouts.answer import AnswerOnce
 from groundrule.training.drift import answer_kl
 from groundrule.training.lora_trainer import TrainerSettings
+
+EVALUATION = "evaluation"
+"""The purpose that all policies of a comparison answer for, and the folder of what they said."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,14 @@ class Answering:
         )
         return await gather_attempts(self.backend, self.model, rollout, scenarios, attempts)
 
+    async def sample_once(
+        self, path: Path, scenarios: Sequence[Scenario], attempts: int
+    ) -> list[TrajectoryGroup]:
+        """The same, kept in a file: where that is there already it is read."""
+        if not path.exists():
+            write_groups(path, await self.sample(scenarios, attempts))
+        return read_groups(path)
+
     async def kl(self, groups: Sequence[TrajectoryGroup]) -> list[list[float]]:
         """Of every answer of every group, the KL to the policy as it began, in nats; see `answer_kl`."""
         language_model = self.backend.served(self.model).language_model
@@ -78,6 +90,16 @@ async def answering(
             yield Answering(config, backend, model)
         finally:
             await backend.close()
+
+
+async def kept_answers(
+    config: RlhfConfig, path: Path, scenarios: Sequence[Scenario], trained: Trained | None = None
+) -> list[TrajectoryGroup]:
+    """Answers for an evaluation. Where the file is there already, no model is loaded."""
+    if path.exists():
+        return read_groups(path)
+    async with answering(config, EVALUATION, trained) as policy:
+        return await policy.sample_once(path, scenarios, config.evaluation.attempts)
 
 
 def _put_on(backend: LocalBackend, model: TrainableModel, checkpoint: Path) -> None:
