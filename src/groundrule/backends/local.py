@@ -27,7 +27,7 @@ from groundrule.inference.engine import Engine
 from groundrule.inference.server import LocalServer
 from groundrule.models import pool
 from groundrule.models.load import LanguageModel
-from groundrule.training.checkpoints import latest_checkpoint, load_checkpoint, save_checkpoint
+from groundrule.training.checkpoints import load_checkpoint, newest_of, save_checkpoint
 from groundrule.training.lora_trainer import TrainerSettings
 
 logger = logging.getLogger(__name__)
@@ -108,9 +108,7 @@ class LocalBackend:
         """Load the checkpoint of the run's last complete step; an older one when that is damaged."""
         if run.step == 0:
             return
-        folder = latest_checkpoint(
-            [run.checkpoint_folder(s) for s in run.checkpoint_steps() if s <= run.step]
-        )
+        folder = newest_of(run)
         if folder is None:
             raise CheckpointError(
                 f"{run.folder} is at step {run.step} but none of its checkpoints is complete; start a new run"

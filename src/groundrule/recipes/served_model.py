@@ -12,7 +12,7 @@ from groundrule.data.runs import Run
 from groundrule.errors import CheckpointError, ModelError
 from groundrule.models.adapter_files import ADAPTER_CONFIG, put_on
 from groundrule.models.load import LanguageModel, load_model
-from groundrule.training.checkpoints import TRAINER, latest_checkpoint, verify_checkpoint
+from groundrule.training.checkpoints import TRAINER, newest_of, verify_checkpoint
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def load_served(target: str, *, device: str | None = None) -> ServedModel:
 def _newest(run_folder: Path) -> Path:
     """The last complete checkpoint of a run; the run itself may go on meanwhile."""
     run = Run.open(run_folder, read_only=True)
-    checkpoint = latest_checkpoint([run.checkpoint_folder(step) for step in run.checkpoint_steps()])
+    checkpoint = newest_of(run)
     if checkpoint is None:
         raise CheckpointError(
             f"{run_folder} has no complete checkpoint yet; train a step first, or serve its base model"

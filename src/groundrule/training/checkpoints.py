@@ -17,6 +17,7 @@ import torch
 from pydantic import BaseModel
 
 from groundrule._util.folders import check_manifest, replacing_folder, write_manifest
+from groundrule.data.runs import Run
 from groundrule.errors import CheckpointError
 from groundrule.models.adapter_files import ADAPTER, ADAPTER_CONFIG
 from groundrule.models.load import LanguageModel
@@ -119,6 +120,11 @@ def latest_checkpoint(folders: list[Path]) -> Path | None:
         else:
             return folder
     return None
+
+
+def newest_of(run: Run) -> Path | None:
+    """The newest complete checkpoint of a run's complete steps."""
+    return latest_checkpoint([run.checkpoint_folder(step) for step in run.checkpoint_steps()])
 
 
 def optimizer_tensors(

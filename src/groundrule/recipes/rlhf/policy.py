@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from groundrule._util.seed import derive
@@ -24,7 +25,7 @@ from groundrule.recipes.rlhf.rankings import learned_from
 from groundrule.recipes.rlhf.reward import reward_folder
 from groundrule.recipes.rlhf.sampling import Trained
 from groundrule.recipes.train_rl import train_rl
-from groundrule.training.checkpoints import latest_checkpoint, load_checkpoint, save_checkpoint
+from groundrule.training.checkpoints import load_checkpoint, newest_of, save_checkpoint
 from groundrule.training.dpo import DpoTrainer, pair_batches
 
 SAVE_EVERY = 20
@@ -118,9 +119,9 @@ def trained_policies(config: RlhfConfig) -> dict[str, Trained]:
     return found
 
 
-def _newest(config: RlhfConfig, stage: str) -> Any:
+def _newest(config: RlhfConfig, stage: str) -> Path:
     with Run.open(config.folder / stage) as run:
-        checkpoint = latest_checkpoint([run.checkpoint_folder(step) for step in run.checkpoint_steps()])
+        checkpoint = newest_of(run)
     if checkpoint is None:
         raise CheckpointError(f"{config.folder / stage} has no complete checkpoint; remove it to train again")
     return checkpoint
@@ -128,7 +129,7 @@ def _newest(config: RlhfConfig, stage: str) -> Any:
 
 def _resume(trainer: DpoTrainer, run: Run) -> None:
     """Back to the last complete checkpoint; without one from the start."""
-    checkpoint = latest_checkpoint([run.checkpoint_folder(step) for step in run.checkpoint_steps()])
+    checkpoint = newest_of(run)
     step = int(load_checkpoint(trainer, checkpoint)["step"]) if checkpoint else 0
     if step < run.step:
         run.roll_back(step)
