@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import inspect
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -52,6 +52,15 @@ async def settle(
         if not all_well:
             await _end(tasks, awaitables)
     return results
+
+
+def or_raise(results: Iterable[T | BaseException]) -> list[T]:
+    """What `settle` gave; raises the first exception among it."""
+    given = list(results)
+    for result in given:
+        if isinstance(result, BaseException):
+            raise result
+    return [result for result in given if not isinstance(result, BaseException)]
 
 
 async def _end(tasks: Sequence[asyncio.Future[None]], awaitables: Sequence[Awaitable[Any]]) -> None:

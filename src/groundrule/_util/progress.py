@@ -13,7 +13,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol, TextIO, TypeVar
 
-from groundrule._util.aio import settle
+from groundrule._util.aio import or_raise, settle
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -57,10 +57,7 @@ async def settle_all(awaitables: Sequence[Awaitable[T]], *, desc: str, at_once: 
     """Each result, in the order given, under a bar. The first failure is raised when all are done."""
     with progress_bar(desc, len(awaitables)) as bar:
         results = await settle(awaitables, limit=asyncio.Semaphore(at_once), on_each=lambda *_: bar.advance())
-    for result in results:
-        if isinstance(result, BaseException):
-            raise result
-    return [result for result in results if not isinstance(result, BaseException)]
+    return or_raise(results)
 
 
 def _draws_bars(out: TextIO) -> bool:

@@ -49,3 +49,10 @@ class Scores(list[Score]):
     def __init__(self, scores: Iterable[Score] = (), *, metrics: Mapping[str, float] | None = None) -> None:
         super().__init__(scores)
         self.metrics = dict(metrics or {})
+
+
+def total_cost(costs: Iterable[float | None]) -> float | None:
+    """US dollars; None as soon as one is unknown."""
+    given = list(costs)
+    known = [cost for cost in given if cost is not None]
+    return sum(known) if len(known) == len(given) else None

@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeVar
 
 from groundrule.data.messages import Message, text_of
 from groundrule.data.protocols import ChatReply, ChatRequest, Usage
+from groundrule.data.score import total_cost
 from groundrule.errors import BudgetError, JudgeError, JudgeReplyError, LlmError
 from groundrule.llm.cache import ReplyCache, cache_key
 from groundrule.llm.cost import current_ledger
@@ -117,7 +118,7 @@ async def _ask_until_read(
         costs.append(reply.cost_usd)
         try:
             check_prompt_arrived(conversation, reply, judge.context_tokens)
-            return Reading(read(reply), reply, _sum(costs))
+            return Reading(read(reply), reply, total_cost(costs))
         except JudgeReplyError as error:
             if attempt == max_reasks or error.kind in _HOPELESS:
                 raise
@@ -135,11 +136,6 @@ def _kept_reply(stored: Mapping[str, Any]) -> ChatReply:
         "top_logprobs": tuple(tuple((text, p) for text, p in likeliest) for likeliest in tokens),
     }
     return ChatReply(**fields, cost_usd=0.0, cached=True)
-
-
-def _sum(costs: Sequence[float | None]) -> float | None:
-    known = [cost for cost in costs if cost is not None]
-    return sum(known) if len(known) == len(costs) else None
 
 
 def _objection(reply: ChatReply, error: JudgeReplyError) -> list[Message]:

@@ -16,7 +16,7 @@ from typing import Literal
 
 from groundrule.data.group import TrajectoryGroup
 from groundrule.data.protocols import Scorer
-from groundrule.data.score import Score, Scores
+from groundrule.data.score import Score, Scores, total_cost
 from groundrule.errors import ConfigError
 from groundrule.rewards.economy import Priced
 from groundrule.rewards.scoring import scores_of_each
@@ -215,8 +215,7 @@ def _joined(i: int, total: float | None, given: Mapping[str, Scores]) -> Score:
         if value is not None:
             parts[name] = value
         parts |= {f"{name}/{part}": v for part, v in scores[i].parts.items()}
-    costs = [scores[i].cost for scores in given.values() if scores[i].value is not None]
-    cost = None if None in costs else sum(c for c in costs if c is not None)
+    cost = total_cost(scores[i].cost for scores in given.values() if scores[i].value is not None)
     if total is None:
         reasons = "; ".join(f"{name}: {s[i].reason}" for name, s in given.items() if s[i].value is None)
         return Score.none(reasons or "no part was asked", parts=parts, cost=cost)

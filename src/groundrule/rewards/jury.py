@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 
 from groundrule.data.group import TrajectoryGroup
 from groundrule.data.protocols import Scorer
-from groundrule.data.score import Score, Scores
+from groundrule.data.score import Score, Scores, total_cost
 from groundrule.errors import ConfigError
 from groundrule.rewards.economy import Priced
 from groundrule.rewards.reliability import about_their_means, krippendorff_alpha, noise_of_mean, reliability
@@ -172,8 +172,7 @@ class Jury:
             known = {name: value for name, value in said.items() if value is not None}
             parts = _parts_of(i, {**counted, **held})
             everyone = [*counted.values(), *held.values()]
-            costs = [scores[i].cost for scores in everyone]
-            cost = sum(c for c in costs if c is not None) if None not in costs else None
+            cost = total_cost(scores[i].cost for scores in everyone)
             if not known:
                 reasons = "; ".join(f"{name}: {scores[i].reason}" for name, scores in counted.items())
                 joined.append(Score.none(f"no juror gave a score: {reasons}", parts=parts, cost=cost))

@@ -15,6 +15,7 @@ from statistics import fmean, pstdev
 
 from groundrule._util.aio import settle
 from groundrule._util.seed import derive
+from groundrule.data.score import total_cost
 from groundrule.errors import BudgetError, ConfigError, JudgeError, LlmError
 from groundrule.rewards.attempt import Attempt, evidence_keys
 from groundrule.rewards.calibration import Calibration
@@ -77,8 +78,7 @@ class Measured:
     @property
     def cost_usd(self) -> float | None:
         """Of all calls that could be read; None as soon as one is unknown."""
-        costs = [call.cost_usd for call in self.calls if call.cost_usd is not None]
-        return sum(costs) if len(costs) == len(self.calls) else None
+        return total_cost(call.cost_usd for call in self.calls)
 
     def parts_of(self, index: int) -> dict[str, float]:
         """The single readings behind a value, where there were several, and what of it was not shown."""

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 
-from groundrule._util.aio import settle
+from groundrule._util.aio import or_raise, settle
 from groundrule.data.group import TrajectoryGroup
 from groundrule.data.protocols import Scorer
 from groundrule.data.score import Scores
@@ -35,8 +35,4 @@ def scorer_named(name: str, *, seed: int, base_model: str | None = None) -> Scor
 async def scores_of(scorer: Scorer, groups: Sequence[TrajectoryGroup]) -> list[Scores]:
     """In the order of the groups; a wrong setting raises."""
     limit = asyncio.Semaphore(AT_ONCE)
-    found = await settle([scores_or_reasons(scorer, group) for group in groups], limit=limit)
-    for result in found:
-        if isinstance(result, BaseException):
-            raise result
-    return [result for result in found if isinstance(result, Scores)]
+    return or_raise(await settle([scores_or_reasons(scorer, group) for group in groups], limit=limit))

@@ -12,11 +12,12 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean
-from typing import Any, TypeVar
+from typing import Any
 
-from groundrule._util.aio import settle
+from groundrule._util.aio import or_raise, settle
 from groundrule._util.seed import derive
 from groundrule.data.messages import Message
+from groundrule.data.score import total_cost
 from groundrule.errors import ConfigError, JudgeError, JudgeReplyError, ProviderError
 from groundrule.llm.cache import ReplyCache
 from groundrule.llm.params import is_reasoning_model
@@ -31,7 +32,6 @@ from groundrule.rewards.parse import reply_text
 from groundrule.rewards.prompt import framed
 from groundrule.rewards.prompt_files import prompt_text, prompt_version
 
-T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 CLAMP = (0.4, 0.6)
@@ -134,14 +134,14 @@ class Comparer:
         pair = sorted(evidence_keys([first, second]))
         count = min(self.principles, len(self.constitution.principles))
         drawn = self.constitution.draw(count, "comparison", self.seed, *pair)
-        return [_well(o) for o in await settle([self.opinion(first, second, p) for p in drawn])]
+        return or_raise(await settle([self.opinion(first, second, p) for p in drawn]))
 
     async def opinion(self, first: Attempt, second: Attempt, principle: Principle) -> Opinion:
         """By one principle."""
         results = await settle(
             [self._order([first, second], principle), self._order([second, first], principle)]
         )
-        one, other = (_well(result) for result in results)
+        one, other = or_raise(results)
         costs = [one.cost_usd, other.cost_usd]
         masses = [one.mass, other.mass]
         return Opinion(
@@ -149,7 +149,7 @@ class Comparer:
             orders=(one.p, 1.0 - other.p),
             by="samples" if None in masses else "logprobs",
             calls=one.calls + other.calls,
-            cost_usd=_sum(costs),
+            cost_usd=total_cost(costs),
             mass=None if None in masses else min(m for m in masses if m is not None),
             rationales=(one.rationale, other.rationale) if self.think else (),
         )
@@ -187,7 +187,7 @@ class Comparer:
             chosen,
             p=min(max(chosen.p, low), high),
             calls=chosen.calls + 1,
-            cost_usd=_sum([chosen.cost_usd, thought.cost_usd]),
+            cost_usd=total_cost([chosen.cost_usd, thought.cost_usd]),
         )
 
     async def _chosen(self, messages: list[Message], what: tuple[object, ...], rationale: str) -> _Order:
@@ -204,14 +204,14 @@ class Comparer:
         more = [self._letter(messages, what, number) for number in range(len(readings), self.samples)]
         results = await settle(more)
         faults = [r for r in results if isinstance(r, JudgeReplyError)]
-        readings += [_well(r) for r in results if not isinstance(r, JudgeReplyError)]
+        readings += or_raise(r for r in results if not isinstance(r, JudgeReplyError))
         letters = [r.value.is_a for r in readings if r.value.is_a is not None]
         if not letters:
             raise JudgeError(f"none of {self.samples} replies names a choice: {faults[0]}") from faults[0]
         return _Order(
             p=(sum(letters) + 1) / (len(letters) + 2),
             calls=calls + len(results),
-            cost_usd=_sum([r.cost_usd for r in readings]),
+            cost_usd=total_cost([r.cost_usd for r in readings]),
             mass=None,
             rationale=rationale,
         )
@@ -293,15 +293,3 @@ def comparing_judge(
 def _seed(*what: object) -> int:
     """31 bits, which every endpoint takes."""
     return derive("constitution", *what) >> 32
-
-
-def _well(result: T | BaseException) -> T:
-    """The result, or its exception raised."""
-    if isinstance(result, BaseException):
-        raise result
-    return result
-
-
-def _sum(costs: Sequence[float | None]) -> float | None:
-    known = [cost for cost in costs if cost is not None]
-    return sum(known) if len(known) == len(costs) else None

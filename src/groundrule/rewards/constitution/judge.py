@@ -19,7 +19,7 @@ from groundrule._util.aio import settle
 from groundrule._util.seed import derive
 from groundrule.data.group import TrajectoryGroup
 from groundrule.data.protocols import ChatClient
-from groundrule.data.score import Score, Scores
+from groundrule.data.score import Score, Scores, total_cost
 from groundrule.errors import ConfigError, DataError, JudgeError, LlmError
 from groundrule.llm.cache import ReplyCache
 from groundrule.llm.providers import JudgeLike
@@ -137,9 +137,8 @@ class ConstitutionJudge:
 
 def _scores(members: int, met: Sequence[Met], errors: Sequence[Exception], sharers: int) -> list[Score]:
     """What all calls cost is shared by all members of the group."""
-    costs = [opinion.cost_usd for _, _, opinions in met for opinion in opinions]
-    known = [cost for cost in costs if cost is not None]
-    share = sum(known) / sharers if len(known) == len(costs) else None
+    total = total_cost(opinion.cost_usd for _, _, opinions in met for opinion in opinions)
+    share = None if total is None else total / sharers
     return [_score(_won(member, met), errors, share) for member in range(members)]
 
 

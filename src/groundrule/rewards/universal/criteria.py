@@ -13,6 +13,7 @@ from groundrule._util.seed import derive
 from groundrule.data.group import TrajectoryGroup
 from groundrule.data.messages import Message
 from groundrule.data.protocols import ChatReply
+from groundrule.data.score import total_cost
 from groundrule.errors import JudgeReplyError
 from groundrule.llm.cache import ReplyCache
 from groundrule.rewards.ask import ask
@@ -27,7 +28,7 @@ from groundrule.rewards.universal.case import Case, stands_in
 from groundrule.rewards.universal.check import PASSES_AT, Check, score_by
 from groundrule.rewards.universal.reference import LONGEST_QUOTE, readable, told
 from groundrule.rewards.universal.rubric import Rubric, RubricCriterion
-from groundrule.rewards.universal.verdict import Verdict, majority, total_cost
+from groundrule.rewards.universal.verdict import Verdict, majority
 
 Said = Literal["met", "unmet", "cannot_assess"]
 

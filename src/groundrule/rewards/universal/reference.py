@@ -15,6 +15,7 @@ from groundrule._util.aio import settle
 from groundrule._util.seed import derive
 from groundrule.data.messages import Message
 from groundrule.data.protocols import ChatReply
+from groundrule.data.score import total_cost
 from groundrule.errors import JudgeError, JudgeReplyError, LlmError
 from groundrule.llm.cache import ReplyCache
 from groundrule.rewards.ask import Reading, ask
@@ -25,7 +26,7 @@ from groundrule.rewards.parse import reply_object
 from groundrule.rewards.prompt import framed, object_schema, reply_format
 from groundrule.rewards.prompt_files import prompt_text, prompt_version
 from groundrule.rewards.universal.case import Case, stands_in
-from groundrule.rewards.universal.verdict import Verdict, majority, total_cost
+from groundrule.rewards.universal.verdict import Verdict, majority
 from groundrule.rewards.verifiers.exact import verify_exact
 
 T = TypeVar("T")

@@ -78,9 +78,3 @@ def majority(votes: Sequence[bool | None], asked: int) -> bool | None:
     if 2 * len(known) <= asked or 2 * sum(known) == len(known):
         return None
     return 2 * sum(known) > len(known)
-
-
-def total_cost(costs: Sequence[float | None]) -> float | None:
-    """None as soon as one is unknown."""
-    known = [cost for cost in costs if cost is not None]
-    return sum(known) if len(known) == len(costs) else None

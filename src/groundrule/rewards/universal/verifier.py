@@ -11,10 +11,10 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from groundrule._util.aio import settle
+from groundrule._util.aio import or_raise, settle
 from groundrule.data.group import TrajectoryGroup
 from groundrule.data.protocols import ChatClient, Scorer
-from groundrule.data.score import Score, Scores
+from groundrule.data.score import Score, Scores, total_cost
 from groundrule.errors import ConfigError, DataError
 from groundrule.llm.cache import ReplyCache
 from groundrule.llm.providers import JudgeLike
@@ -136,11 +136,9 @@ class UniversalVerifier:
             for i, verdict in zip(left, await checked([cases[i] for i in left], group), strict=True):
                 found[i] = verdict
         left = [i for i, verdict in enumerate(found) if verdict is None or verdict.score is None]
-        results = await settle([self._judged(cases[i], found[i], group) for i in left])
-        for i, result in zip(left, results, strict=True):
-            if isinstance(result, BaseException):
-                raise result
-            found[i] = result
+        judged = or_raise(await settle([self._judged(cases[i], found[i], group) for i in left]))
+        for i, verdict in zip(left, judged, strict=True):
+            found[i] = verdict
         return [verdict or Verdict.abstain(_NOTHING) for verdict in found]
 
     def _empty(self, case: Case) -> Verdict | None:
@@ -205,28 +203,21 @@ class UniversalVerifier:
                 update={
                     "value": level - room * (1.0 - below.value),
                     "parts": {**scores[i].parts, "level": level, "relative": below.value},
-                    "cost": None
-                    if None in (scores[i].cost, below.cost)
-                    else _sum(scores[i].cost, below.cost),
+                    "cost": total_cost([scores[i].cost, below.cost]),
                 }
             )
         return ordered
 
 
-def _sum(one: float | None, other: float | None) -> float:
-    return (one or 0.0) + (other or 0.0)
-
-
 def _last_of(tried: Sequence[Verdict]) -> Verdict:
     """The last layer's verdict, with what all of them cost, and why those before it could not decide."""
     last = tried[-1]
-    costs = [verdict.cost_usd for verdict in tried]
     reasons = [verdict.reason for verdict in tried if verdict.reason]
     return replace(
         last,
         reason=None if last.score is not None else "; then ".join(reasons),
         calls=sum(verdict.calls for verdict in tried),
-        cost_usd=None if None in costs else sum(cost for cost in costs if cost is not None),
+        cost_usd=total_cost(verdict.cost_usd for verdict in tried),
     )
 
 
