@@ -28,7 +28,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 
 from groundrule._util.seed import derive
 from groundrule.errors import ConfigError
-from groundrule.rewards.constitution.faults import Misplaced, located, syntax_fault
+from groundrule.rewards.file_faults import Misplaced, each_id_once, located, syntax_fault
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
@@ -75,18 +75,11 @@ class Constitution(BaseModel):
 
     @model_validator(mode="after")
     def _ids_in_order(self) -> Constitution:
-        places: dict[str, int] = {}
-        for place, principle in enumerate(self.principles):
-            if principle.id in places:
-                raise Misplaced(
-                    ("principles", place, "id"),
-                    f"{principle.id!r} is already the id of principle {places[principle.id] + 1}; give each its own",
-                )
-            places[principle.id] = place
+        each_id_once("principles", "principle", self.ids)
         for place, exemplar in enumerate(self.exemplars):
-            if exemplar.principle not in places:
-                near = difflib.get_close_matches(exemplar.principle, places, n=1)
-                hint = f"did you mean {near[0]!r}?" if near else f"the ids are {', '.join(places)}"
+            if exemplar.principle not in self.ids:
+                near = difflib.get_close_matches(exemplar.principle, self.ids, n=1)
+                hint = f"did you mean {near[0]!r}?" if near else f"the ids are {', '.join(self.ids)}"
                 raise Misplaced(
                     ("exemplars", place, "principle"),
                     f"{exemplar.principle!r} is the id of no principle; {hint}",

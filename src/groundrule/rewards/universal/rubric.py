@@ -37,7 +37,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from groundrule._util.files import write_atomic
 from groundrule.errors import ConfigError, DataError
 from groundrule.rewards.checklist.criteria import MOST, hash_of, toml_text
-from groundrule.rewards.constitution.faults import Misplaced, located, syntax_fault
+from groundrule.rewards.file_faults import Misplaced, each_id_once, located, syntax_fault
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 Kind = Literal["programmatic", "evidence", "judgement"]
@@ -94,14 +94,7 @@ class Rubric(BaseModel):
 
     @model_validator(mode="after")
     def _ids_and_gains(self) -> Rubric:
-        places: dict[str, int] = {}
-        for place, criterion in enumerate(self.criteria):
-            if criterion.id in places:
-                raise Misplaced(
-                    ("criteria", place, "id"),
-                    f"{criterion.id!r} is already the id of criterion {places[criterion.id] + 1}; give each its own",
-                )
-            places[criterion.id] = place
+        each_id_once("criteria", "criterion", (criterion.id for criterion in self.criteria))
         if all(criterion.pitfall for criterion in self.criteria):
             raise Misplaced(
                 ("criteria", 0), "all criteria are pitfalls, so nothing can be gained; add one that can"
@@ -157,8 +150,6 @@ class Rubric(BaseModel):
             data = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
             raise syntax_fault(error, path) from error
-        if not data.get("criteria"):
-            raise DataError("holds no criteria; add a [[criteria]] table for each", path=path)
         frozen = data.pop("content_sha256", None)
         try:
             rubric = cls.model_validate(data)

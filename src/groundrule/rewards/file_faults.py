@@ -1,4 +1,4 @@
-"""What is wrong in a constitution file, with its line: TOML readers know keys, people know lines."""
+"""What is wrong in a file of tables with ids, and its line: TOML readers know keys, people know lines."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import difflib
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -57,6 +57,18 @@ def located(error: ValidationError, text: str, path: str, tables: Mapping[str, t
     )
 
 
+def each_id_once(table: str, kind: str, ids: Iterable[str]) -> None:
+    """Raise `Misplaced` for an id that is taken; `kind` is what a row of the table is called."""
+    places: dict[str, int] = {}
+    for place, name in enumerate(ids):
+        if name in places:
+            raise Misplaced(
+                (table, place, "id"),
+                f"{name!r} is already the id of {kind} {places[name] + 1}; give each its own",
+            )
+        places[name] = place
+
+
 def line_of(text: str, place: Place) -> int | None:
     """The line of the value, or of the nearest table around it that has one."""
     lines = _lines(text)
@@ -90,8 +102,8 @@ def _said(fault: Any, name: str, table: str, known: list[str]) -> str:
     kind = fault["type"]
     if isinstance(fault.get("ctx", {}).get("error"), Misplaced):
         return str(fault["ctx"]["error"])
-    if name == "principles" and kind in ("missing", "too_short"):
-        return "holds no principles; add a [[principles]] table for each"
+    if not table and kind in ("missing", "too_short"):
+        return f"holds no {name}; add a [[{name}]] table for each"
     if kind == "extra_forbidden":
         near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
         return "unknown key; " + (f"did you mean {near[0]!r}?" if near else f"known here: {', '.join(known)}")
