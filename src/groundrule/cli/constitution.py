@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from groundrule.cli.changes import changes_of, with_changes
-from groundrule.cli.comparison import show_comparisons, write_reports
+from groundrule.cli.chains import chain_options, run_chain
+from groundrule.cli.changes import changes_of
 from groundrule.cli.tables import number, wide_console
 
 RUN = "run"
@@ -30,46 +30,28 @@ def command() -> None:
 
 @command.command(RUN)
 @click.argument("config", type=click.Path(path_type=Path))
-@click.option(
-    "--until",
-    metavar="STAGE",
-    help="Stop after this stage: answers, revisions, sft, samples, preferences, rankings, reward-model, ppo, dpo or "
-    "evaluation.",
+@chain_options(
+    "answers",
+    "revisions",
+    "sft",
+    "samples",
+    "preferences",
+    "rankings",
+    "reward-model",
+    "ppo",
+    "dpo",
+    "evaluation",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the results as one JSON object at the end.")
-@with_changes
-def run(
-    config: Path,
-    until: str | None,
-    as_json: bool,
-    folder: Path | None,
-    seed: int | None,
-    changes: tuple[str, ...],
-) -> None:
+def run(config: Path, folder: Path | None, seed: int | None, changes: tuple[str, ...], **chosen: Any) -> None:
     """Revise answers by principles, learn the revisions, compare answers by the principles, learn the preferences.
 
     Stages that are done are not done again; the same command goes on where it was stopped.
     """
-    import json
-
-    from groundrule._util.aio import run_sync
     from groundrule.recipes.constitution.chain import run_constitution
     from groundrule.recipes.constitution.config import load_constitutional_config
 
     checked = load_constitutional_config(config, changes_of(changes, folder=folder, seed=seed))
-    click.echo(f"folder: {checked.folder}", err=as_json)
-    results = run_sync(
-        run_constitution(checked, until=until, report=lambda line: click.echo(line, err=as_json))
-    )
-    if as_json:
-        click.echo(json.dumps(results))
-        return
-    if revisions := results.get("revisions"):
-        click.echo(_revisions_line(revisions))
-    if preferences := results.get("preferences"):
-        _show_preferences(preferences)
-    show_comparisons(results.get("evaluation", {}))
-    write_reports(results)
+    run_chain(checked, run_constitution, show=_show, **chosen)
 
 
 @command.command("check")
@@ -100,6 +82,13 @@ def show(name: str) -> None:
         click.echo(f"  critique: {principle.critique_request}")
         click.echo(f"  revision: {principle.revision_request}")
         click.echo(f"  question: {principle.comparison_question}")
+
+
+def _show(results: dict[str, Any]) -> None:
+    if revisions := results.get("revisions"):
+        click.echo(_revisions_line(revisions))
+    if preferences := results.get("preferences"):
+        _show_preferences(preferences)
 
 
 def _revisions_line(revisions: dict[str, Any]) -> str:

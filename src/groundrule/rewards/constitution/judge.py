@@ -5,7 +5,6 @@ Comparing in the loop instead of training a preference model on labels is what L
 
 from __future__ import annotations
 
-import difflib
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,7 +12,7 @@ from functools import cached_property
 from statistics import fmean
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from groundrule._util.aio import settle
 from groundrule._util.seed import derive
@@ -28,6 +27,7 @@ from groundrule.rewards.compare import can_compare, floors, nothing_to_compare
 from groundrule.rewards.constitution.comparing import Comparer, Opinion, comparing_judge
 from groundrule.rewards.constitution.pairings import count_of, pairings
 from groundrule.rewards.constitution.principles import Constitution
+from groundrule.rewards.judge_params import checked_params
 from groundrule.rewards.reliability import (
     PassScores,
     about_their_means,
@@ -227,18 +227,7 @@ def constitution_judge(name: str, params: Mapping[str, Any] | None = None) -> Co
         raise ConfigError(
             "'constitution' names none; write 'constitution/customer-support' or 'constitution/FILE.toml'"
         )
-    try:
-        given = _Params.model_validate(dict(params or {}))
-    except ValidationError as error:
-        fault = error.errors()[0]
-        key = ".".join(map(str, fault["loc"]))
-        near = difflib.get_close_matches(key, _Params.model_fields, n=1)
-        hint = (
-            f"did you mean {near[0]!r}?" if near else f"its parameters are {', '.join(_Params.model_fields)}"
-        )
-        raise ConfigError(
-            f"constitution/{name} got {key}={fault['input']!r}: {fault['msg']}; {hint}"
-        ) from error
+    given = checked_params(_Params, f"constitution/{name}", params)
     try:
         constitution = Constitution.load(name).with_tags(given.tags)
     except DataError as error:

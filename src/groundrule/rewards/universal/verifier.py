@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from groundrule._util.aio import or_raise, settle
 from groundrule.data.group import TrajectoryGroup
@@ -20,6 +20,7 @@ from groundrule.llm.cache import ReplyCache
 from groundrule.llm.providers import JudgeLike
 from groundrule.rewards.checklist.extract import reading_judges
 from groundrule.rewards.compose import room_below, times_level
+from groundrule.rewards.judge_params import checked_params
 from groundrule.rewards.judges import Fallback, Judge
 from groundrule.rewards.reliability import reliability
 from groundrule.rewards.scoring import scores_or_reasons
@@ -270,14 +271,7 @@ def universal_judge(name: str, params: Mapping[str, Any] | None = None) -> Unive
         raise ConfigError(
             "'universal' names no rubric; write 'universal/rubric.toml', or 'universal/-' for none"
         )
-    try:
-        given = _Params.model_validate(dict(params or {}))
-    except ValidationError as error:
-        fault = error.errors()[0]
-        raise ConfigError(
-            f"universal/{name} got {'.'.join(map(str, fault['loc']))}={str(fault['input'])[:60]!r}: {fault['msg']}; "
-            f"its parameters are {', '.join(_Params.model_fields)}"
-        ) from error
+    given = checked_params(_Params, f"universal/{name}", params)
     try:
         rubric = None if name == "-" else Rubric.load(name)
     except DataError as error:
