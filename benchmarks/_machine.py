@@ -37,6 +37,16 @@ def publish(name: str, result: dict[str, Any]) -> None:
     sys.stdout.flush()
 
 
+def results_of_seeds(prefix: str) -> list[dict[str, Any]]:
+    """What `<prefix>-seed<N>.json` say, in order."""
+    return [json.loads(path.read_text()) for path in sorted(RESULTS.glob(f"{prefix}-seed*.json"))]
+
+
+def commits_of(found: list[dict[str, Any]]) -> str:
+    """Every commit that the results are of, each once."""
+    return ", ".join(dict.fromkeys(result["measured"]["commit"] for result in found))
+
+
 def spread(seconds: list[float]) -> dict[str, float]:
     """Median, least and most of several runs."""
     ordered = sorted(seconds)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
-from _machine import RESULTS
+from _machine import commits_of, results_of_seeds
 
 RULE = "rag"
 POLICIES = ("ppo", "dpo")
@@ -21,13 +20,9 @@ STAGES = {
 """Rows of wall time."""
 
 
-def results() -> list[dict[str, Any]]:
-    return [json.loads(path.read_text()) for path in sorted(RESULTS.glob("rlhf-seed*.json"))]
-
-
 def in_short() -> str:
     """The rule's score of every seed, in a sentence."""
-    found = results()
+    found = results_of_seeds("rlhf")
     if not found:
         return "Not measured yet."
     said = [f"{policy.upper()} {', '.join(_change(_rule(s, policy)) for s in found)}" for policy in POLICIES]
@@ -40,13 +35,13 @@ def in_short() -> str:
 
 def seeds() -> str:
     """Reward model, both policies and the time of every stage, a column a seed."""
-    found = results()
+    found = results_of_seeds("rlhf")
     if not found:
         return "Not measured yet."
     measured = found[0]["measured"]
-    commits = ", ".join(dict.fromkeys(seed["measured"]["commit"] for seed in found))
     head = [
-        f"`python benchmarks/rlhf_seeds.py` at commit {commits} on {measured['cores']} cores ({measured['cpu']}). "
+        f"`python benchmarks/rlhf_seeds.py` at commit {commits_of(found)} on {measured['cores']} cores "
+        f"({measured['cpu']}). "
         f"{found[0]['rankings']['rankings']} rankings of {found[0]['answers']['answers']} sampled answers, "
         f"{found[0]['evaluation']['scenarios']} held-out questions x {found[0]['evaluation']['attempts']} sampled "
         "answers of each policy; intervals are 95 %, over questions:",
@@ -79,7 +74,7 @@ def seeds() -> str:
 
 def steps() -> str:
     """PPO step by step: what it is trained on, the rule, and how far it has gone."""
-    found = results()
+    found = results_of_seeds("rlhf")
     if not found:
         return "Not measured yet."
     lines = [

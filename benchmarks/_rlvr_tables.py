@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
-from _machine import RESULTS
-
-
-def results() -> list[dict[str, Any]]:
-    return [json.loads(path.read_text()) for path in sorted(RESULTS.glob("rlvr-seed*.json"))]
+from _machine import commits_of, results_of_seeds
 
 
 def in_short() -> str:
     """pass@1 of every seed, in a sentence."""
-    found = results()
+    found = results_of_seeds("rlvr")
     if not found:
         return "Not measured yet."
     said = ", ".join(f"{_change(s['rows']['pass@1'])} (rise {_interval(s)})" for s in found)
@@ -28,18 +23,18 @@ def in_short() -> str:
 
 def seeds() -> str:
     """Before and after for every seed, the interval of pass@1, and how the answers changed on the way."""
-    found = results()
+    found = results_of_seeds("rlvr")
     if not found:
         return "Not measured yet."
     first, measured = found[0], found[0]["measured"]
-    commits = ", ".join(dict.fromkeys(seed["measured"]["commit"] for seed in found))
     minutes = ", ".join(f"{s['wall_s'] / 60:.1f}" for s in found if s["wall_s"])
     warm = first["warm_up"]
     lines = [
         f"{first['problems']} held-out problems, {first['attempts']} answers to each at temperature 1, "
         f"{first['steps']} steps, preset `{first['preset']}`; before is after the warm-up on {warm['examples']} "
         f"examples. "
-        f"`python benchmarks/rlvr_seeds.py` at commit {commits} on {measured['cores']} cores ({measured['cpu']}):",
+        f"`python benchmarks/rlvr_seeds.py` at commit {commits_of(found)} on {measured['cores']} cores "
+        f"({measured['cpu']}):",
         "",
         "| | " + " | ".join(f"seed {s['seed']}" for s in found) + " |",
         "|---" * (len(found) + 1) + "|",

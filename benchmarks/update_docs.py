@@ -14,7 +14,7 @@ import _rlhf_tables
 import _rlvr_tables
 import _soak_table
 import _universal_tables
-from _machine import RESULTS
+from _machine import RESULTS, commits_of, results_of_seeds
 
 from groundrule.recipes.demo import CHECKS
 
@@ -25,15 +25,14 @@ LABELS = {"judge": "judge (trained on)", **CHECKS}
 
 
 def demo() -> str:
-    seeds = [json.loads(p.read_text()) for p in sorted(RESULTS.glob("demo-seed*.json"))]
+    seeds = results_of_seeds("demo")
     if not seeds:
         return "Not measured yet."
     measured = seeds[0]["measured"]
-    commits = ", ".join(dict.fromkeys(seed["measured"]["commit"] for seed in seeds))
     lines = [
         f"{seeds[0]['questions']} held-out questions, {seeds[0]['steps']} steps, before -> after "
         f"(interval of the difference), measured with `python benchmarks/demo_seeds.py` at commit "
-        f"{commits} on {measured['cores']} cores ({measured['cpu']}):",
+        f"{commits_of(seeds)} on {measured['cores']} cores ({measured['cpu']}):",
         "",
         "| | " + " | ".join(f"seed {s['seed']}" for s in seeds) + " |",
         "|---" * (len(seeds) + 1) + "|",

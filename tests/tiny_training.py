@@ -10,6 +10,7 @@ import pytest
 from groundrule._util import jsonl
 from groundrule.models import pool
 from groundrule.recipes.config import TrainingConfig, parse_config
+from groundrule.recipes.config_file import Config, checked_config
 from tiny import tiny_model
 
 QUESTIONS = ["Refunds?", "Opening hours?", "Parking?", "Dogs?"]
@@ -45,6 +46,23 @@ def tiny_config(
             "run": {**run, **sections.get("run", {})},
         }
     )
+
+
+def write_rule(folder: Path) -> str:
+    """A rule of the user's own that likes short answers, by name."""
+    path = folder / "rules.py"
+    path.write_text("def short(answer):\n    return 1 / (1 + len(answer.encode()))\n")
+    return f"{path}:short"
+
+
+def tiny_chain(
+    kind: type[Config], defaults: dict[str, Any], changes: dict[str, dict[str, Any] | None]
+) -> Config:
+    """A chain's configuration; a section that is changed to None is left out."""
+    data = {**defaults, "policy": {"base_model": "tiny", "max_tokens": 6, "temperature": 1.0}}
+    for name, section in changes.items():
+        data[name] = None if section is None else {**(data.get(name) or {}), **section}
+    return checked_config(kind, {k: v for k, v in data.items() if v is not None})
 
 
 def _scenario(name: str, question: str, split: str) -> dict[str, Any]:

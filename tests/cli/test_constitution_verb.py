@@ -8,7 +8,7 @@ import pytest
 
 from groundrule.recipes import sft
 from tiny import tiny_model
-from tiny_training import use_tiny_model, write_scenarios
+from tiny_training import use_tiny_model, write_rule, write_scenarios
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def config(monkeypatch, tmp_path, judge_named):
     use_tiny_model(monkeypatch)
     monkeypatch.setattr(sft, "load_model", lambda name, *, device=None: tiny_model())
     judge_named("test", "constitutions:named")
-    (tmp_path / "rules.py").write_text("def short(answer):\n    return 1 / (1 + len(answer.encode()))\n")
+    write_rule(tmp_path)
     path = tmp_path / "chain.toml"
     path.write_text(
         f"""

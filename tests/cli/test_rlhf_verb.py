@@ -6,14 +6,14 @@ import json
 
 import pytest
 
-from tiny_training import use_tiny_model, write_scenarios
+from tiny_training import use_tiny_model, write_rule, write_scenarios
 
 
 @pytest.fixture
 def config(monkeypatch, tmp_path):
     """A chain that takes seconds."""
     use_tiny_model(monkeypatch)
-    (tmp_path / "rules.py").write_text("def short(answer):\n    return 1 / (1 + len(answer.encode()))\n")
+    write_rule(tmp_path)
     path = tmp_path / "chain.toml"
     path.write_text(
         f"""

@@ -17,12 +17,11 @@ from groundrule.data.records import read_groups
 from groundrule.errors import BudgetError, ConfigError, RunError, TrainingError
 from groundrule.llm import registry
 from groundrule.recipes import sft
-from groundrule.recipes.config_file import checked_config
 from groundrule.recipes.constitution.chain import run_constitution
 from groundrule.recipes.constitution.config import ConstitutionalConfig
 from groundrule.rewards.neutral import neutral
 from tiny import tiny_model
-from tiny_training import use_tiny_model, write_scenarios
+from tiny_training import tiny_chain, use_tiny_model, write_rule, write_scenarios
 
 STAGES = (
     "answers",
@@ -40,10 +39,7 @@ STAGES = (
 
 @pytest.fixture(scope="module")
 def rule(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A rule of the user's own, by name."""
-    path = tmp_path_factory.mktemp("rule") / "rules.py"
-    path.write_text("def short(answer):\n    return 1 / (1 + len(answer.encode()))\n")
-    return f"{path}:short"
+    return write_rule(tmp_path_factory.mktemp("rule"))
 
 
 @pytest.fixture(scope="module")
@@ -57,9 +53,8 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 def chain(folder: Path, source: Path, rule: str, **sections: dict[str, Any] | None) -> ConstitutionalConfig:
     """A chain that takes seconds; a section that is None is left out."""
-    data: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "scenarios": {"source": str(source)},
-        "policy": {"base_model": "tiny", "max_tokens": 6, "temperature": 1.0},
         "constitution": {"critic": "test/critic", "judge": "test/judge"},
         "revisions": {"keep": "all", "exemplars": 0},
         "sft": {"lora": {"rank": 2}},
@@ -70,9 +65,7 @@ def chain(folder: Path, source: Path, rule: str, **sections: dict[str, Any] | No
         "evaluation": {"judges": [rule], "attempts": 1},
         "run": {"folder": str(folder)},
     }
-    for name, section in sections.items():
-        data[name] = None if section is None else {**(data.get(name) or {}), **section}
-    return checked_config(ConstitutionalConfig, {k: v for k, v in data.items() if v is not None})
+    return tiny_chain(ConstitutionalConfig, defaults, sections)
 
 
 def run(config: ConstitutionalConfig, **more: Any) -> tuple[dict[str, Any], list[str]]:
@@ -225,5 +218,5 @@ def test_a_chain_without_anything_that_learns_is_refused(source: Path, rule: str
 
 
 def test_the_policy_criticises_itself_unless_another_is_named() -> None:
-    config = checked_config(ConstitutionalConfig, {"dpo": {}})
+    config = ConstitutionalConfig.model_validate({"dpo": {}})
     assert (config.critic, config.judge) == ("local/smollm2-135m", "local/smollm2-135m")

@@ -14,19 +14,15 @@ from groundrule._util import jsonl
 from groundrule.data.preference_records import read_rankings, write_rankings
 from groundrule.data.runs import Run
 from groundrule.errors import ConfigError, RunError, TrainingError
-from groundrule.recipes.config_file import checked_config
 from groundrule.recipes.rlhf import policy
 from groundrule.recipes.rlhf.chain import STAGES, run_rlhf
 from groundrule.recipes.rlhf.config import RlhfConfig
-from tiny_training import use_tiny_model, write_scenarios
+from tiny_training import tiny_chain, use_tiny_model, write_rule, write_scenarios
 
 
 @pytest.fixture(scope="module")
 def rule(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A rule of the user's own, by name."""
-    path = tmp_path_factory.mktemp("rule") / "rules.py"
-    path.write_text("def short(answer):\n    return 1 / (1 + len(answer.encode()))\n")
-    return f"{path}:short"
+    return write_rule(tmp_path_factory.mktemp("rule"))
 
 
 @pytest.fixture(scope="module")
@@ -38,9 +34,8 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 def chain(folder: Path, source: Path, rule: str, **sections: dict[str, Any] | None) -> RlhfConfig:
     """A chain that takes seconds; a section that is None is left out."""
-    data: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "scenarios": {"source": str(source)},
-        "policy": {"base_model": "tiny", "max_tokens": 6, "temperature": 1.0},
         "rankings": {"judge": rule, "margin": 0.001, "held_out": 2},
         "reward_model": {"lora": {"rank": 2}},
         "ppo": {
@@ -54,9 +49,7 @@ def chain(folder: Path, source: Path, rule: str, **sections: dict[str, Any] | No
         "evaluation": {"judges": [rule]},
         "run": {"folder": str(folder)},
     }
-    for name, section in sections.items():
-        data[name] = None if section is None else {**(data[name] or {}), **section}
-    return checked_config(RlhfConfig, {k: v for k, v in data.items() if v is not None})
+    return tiny_chain(RlhfConfig, defaults, sections)
 
 
 def run(config: RlhfConfig, **more: Any) -> tuple[dict[str, Any], list[str]]:
@@ -123,6 +116,18 @@ def test_both_policies_are_compared_with_the_start_by_everyone(whole: Any, rule:
         f"local/reward-model/{folder}/reward-model": "PPO was trained on it",
     }
     assert [row["pairs"] for row in found["dpo"]["judges"].values()] == [4, 4]
+
+
+def test_a_reward_model_that_is_there_already_is_measured_and_not_trained(
+    whole: Any, source: Path, rule: str, tmp_path: Path
+) -> None:
+    folder, results = whole
+    given = {"folder": str(folder / "reward-model")}
+
+    found, _ = run(chain(tmp_path / "chain", source, rule, reward_model=given), until="reward-model")
+
+    assert found["reward-model"]["steps"] == []
+    assert found["reward-model"]["evaluation"] == results["reward-model"]["evaluation"]
 
 
 def test_a_stage_that_is_done_is_not_done_again(whole: Any, source: Path, rule: str) -> None:

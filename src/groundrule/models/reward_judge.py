@@ -32,12 +32,13 @@ def reward_model_judge(folder: str, params: dict[str, Any] | None = None) -> Lea
             "folder of the model that it was trained on"
         )
     try:
-        return LearnedReward(_shared(Path(folder), base))
+        return LearnedReward(shared_reward_model(Path(folder), base))
     except CheckpointError as error:
         raise ConfigError(f"'local/reward-model/{folder}' is not a judge: {error}") from error
 
 
-def _shared(folder: Path, base: str | None) -> RewardModel:
+def shared_reward_model(folder: Path, base: str | None) -> RewardModel:
+    """The one that every judge of this process by that name stands on."""
     with _lock:
         facts = read_facts(folder)
         name = base or facts.base_model

@@ -8,7 +8,7 @@ from typing import Any
 
 from groundrule._util.seed import derive
 from groundrule.models import pool
-from groundrule.models.reward_files import load_reward_model
+from groundrule.models.reward_judge import shared_reward_model
 from groundrule.models.reward_model import RewardModel
 from groundrule.recipes.rlhf.config import RlhfConfig
 from groundrule.recipes.rlhf.progress import told
@@ -27,16 +27,15 @@ def reward_folder(config: RlhfConfig) -> Path:
 
 def train_reward_model(config: RlhfConfig, report: Callable[[str], None]) -> dict[str, Any]:
     """Train it, unless one is given, and measure it. `evaluation` None: no ranking was held out."""
-    folder = reward_folder(config)
+    folder, steps = reward_folder(config), list[dict[str, float]]()
+    if config.reward_model.folder:
+        given = shared_reward_model(folder, config.reward_model.base_model)
+        return {"folder": str(folder), "steps": steps, "evaluation": _measured(given, config)}
     base = config.reward_model.base_model or config.policy.base_model
     shared = config.reward_model.tuning == "lora"  # Training all weights changes them for everybody.
     model = pool.for_training(base, config.policy.device, shared=shared)
     try:
-        steps: list[dict[str, float]] = []
-        if config.reward_model.folder:
-            reward_model = load_reward_model(folder, model=model)
-        else:
-            reward_model, steps = _trained(config, model, folder, report)
+        reward_model, steps = _trained(config, model, folder, report)
         return {"folder": str(folder), "steps": steps, "evaluation": _measured(reward_model, config)}
     finally:
         pool.release(model)
