@@ -99,15 +99,21 @@ def _shown(finding: Finding) -> str:
 
 
 def _finding(item: Mapping[str, Any], place: str) -> Finding:
+    verdict, quote = verdict_and_quote(item, get_args(Verdict), f"{place}: ")
+    return Finding(verdict, quote)
+
+
+def verdict_and_quote(item: Mapping[str, Any], allowed: Sequence[str], place: str = "") -> tuple[Any, str]:
+    """A verdict that is one of these, and the words that it rests on; raises `JudgeReplyError`."""
     verdict: Any = item.get("verdict")
     quote = item.get("quote") or ""
-    if verdict not in get_args(Verdict):
+    if verdict not in allowed:
         raise JudgeReplyError(
-            "wrong_type", f"{place}: verdict is {verdict!r}; it must be one of {get_args(Verdict)}"
+            "wrong_type", f"{place}verdict is {verdict!r}; it must be one of {tuple(allowed)}"
         )
     if not isinstance(quote, str):
-        raise JudgeReplyError("wrong_type", f"{place}: quote is {quote!r}, not a text")
-    return Finding(verdict, quote)
+        raise JudgeReplyError("wrong_type", f"{place}quote is {quote!r}, not a text")
+    return verdict, quote
 
 
 def entries_by_name(items: Any, key: str, names: Sequence[str], what: str) -> dict[str, Mapping[str, Any]]:

@@ -14,12 +14,11 @@ from groundrule.data.group import TrajectoryGroup
 from groundrule.data.messages import Message
 from groundrule.data.protocols import ChatReply
 from groundrule.data.score import total_cost
-from groundrule.errors import JudgeReplyError
 from groundrule.llm.cache import ReplyCache
 from groundrule.rewards.ask import ask
 from groundrule.rewards.attempt import Attempt
 from groundrule.rewards.calls import fitted_for
-from groundrule.rewards.checklist.verdicts import entries_by_name
+from groundrule.rewards.checklist.verdicts import entries_by_name, verdict_and_quote
 from groundrule.rewards.judges import Judge
 from groundrule.rewards.parse import reply_object
 from groundrule.rewards.prompt import framed, object_schema, reply_format
@@ -62,19 +61,11 @@ def read_findings(reply: ChatReply, criteria: Sequence[RubricCriterion]) -> dict
     data = reply_object(reply, "criteria")
     numbers = [str(number) for number in range(1, len(criteria) + 1)]
     entries = entries_by_name(data["criteria"], "criterion", numbers, "criterion")
-    return {c.id: _finding(entries[n], n) for n, c in zip(numbers, criteria, strict=True)}
-
-
-def _finding(item: Mapping[str, Any], number: str) -> Finding:
-    said: Any = item.get("verdict")
-    quote = item.get("quote") or ""
-    if said not in get_args(Said):
-        raise JudgeReplyError(
-            "wrong_type", f"criterion {number}: verdict is {said!r}; it must be one of {get_args(Said)}"
-        )
-    if not isinstance(quote, str):
-        raise JudgeReplyError("wrong_type", f"criterion {number}: quote is {quote!r}, not a text")
-    return Finding(said, quote)
+    allowed = get_args(Said)
+    return {
+        c.id: Finding(*verdict_and_quote(entries[n], allowed, f"criterion {n}: "))
+        for n, c in zip(numbers, criteria, strict=True)
+    }
 
 
 def decide(criterion: RubricCriterion, finding: Finding, text: str) -> Decided:

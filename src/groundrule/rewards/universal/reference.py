@@ -16,11 +16,12 @@ from groundrule._util.seed import derive
 from groundrule.data.messages import Message
 from groundrule.data.protocols import ChatReply
 from groundrule.data.score import total_cost
-from groundrule.errors import JudgeError, JudgeReplyError, LlmError
+from groundrule.errors import JudgeError, LlmError
 from groundrule.llm.cache import ReplyCache
 from groundrule.rewards.ask import Reading, ask
 from groundrule.rewards.attempt import Attempt, shared_len
 from groundrule.rewards.calls import fitted_for
+from groundrule.rewards.checklist.verdicts import verdict_and_quote
 from groundrule.rewards.judges import Judge
 from groundrule.rewards.parse import reply_object
 from groundrule.rewards.prompt import framed, object_schema, reply_format
@@ -62,13 +63,7 @@ def equals_reference(case: Case, references: Sequence[str]) -> bool:
 
 def read_vote(reply: ChatReply) -> Vote:
     """The vote in a reply; raises `JudgeReplyError`."""
-    data = reply_object(reply, "verdict")
-    said, quote = data["verdict"], data.get("quote") or ""
-    if said not in get_args(Said):
-        raise JudgeReplyError("wrong_type", f"verdict is {said!r}; it must be one of {get_args(Said)}")
-    if not isinstance(quote, str):
-        raise JudgeReplyError("wrong_type", f"quote is {quote!r}, not a text")
-    return Vote(said, quote)
+    return Vote(*verdict_and_quote(reply_object(reply, "verdict"), get_args(Said)))
 
 
 @dataclass(frozen=True)
