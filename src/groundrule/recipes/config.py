@@ -181,8 +181,8 @@ class TrainSection(Section):
     """Longest time of one rollout; None: no limit."""
 
 
-class RunSection(Section):
-    """[run]: where it is kept, and what it is called."""
+class KeptSection(Section):
+    """What every [run] says: where it is kept, and what it is called."""
 
     project: str = "groundrule"
     """First part of the default run folder."""
@@ -192,6 +192,16 @@ class RunSection(Section):
     """The run folder; None: `runs/<project>/<name>`."""
     seed: int = 0
     """Decides scenario order, adapter and sampling: the same seed on the same machine gives the same bytes."""
+
+    @property
+    def path(self) -> Path:
+        """Its folder."""
+        return Path(self.folder or Path("runs") / self.project / self.name)
+
+
+class RunSection(KeptSection):
+    """[run]: where it is kept, what it is called, and how often it is evaluated."""
+
     evaluate_every: int = Field(default=0, ge=0)
     """Evaluate on held-out scenarios every so many steps, besides before and after; 0: only those two."""
     evaluate_attempts: int = Field(default=0, ge=0)
@@ -230,7 +240,7 @@ class TrainingConfig(Section):
     @property
     def folder(self) -> Path:
         """The run folder."""
-        return Path(self.run.folder or Path("runs") / self.run.project / self.run.name)
+        return self.run.path
 
 
 def load_config(path: str | Path, changes: dict[str, Any] | None = None) -> TrainingConfig:

@@ -121,7 +121,7 @@ class ConstitutionalConfig(Section):
     @property
     def folder(self) -> Path:
         """The chain's folder."""
-        return Path(self.run.folder or Path("runs") / self.run.project / self.run.name)
+        return self.run.path
 
     @property
     def critic(self) -> str:

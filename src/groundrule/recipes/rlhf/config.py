@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, Field, model_validator
 
-from groundrule.recipes.config import PolicyConfig, ScenarioConfig, Section
+from groundrule.recipes.config import KeptSection, PolicyConfig, ScenarioConfig, Section
 from groundrule.recipes.config_file import read_config
 from groundrule.training.dpo import DpoSettings
 from groundrule.training.ppo_settings import PpoSettings
@@ -92,14 +92,11 @@ class EvaluationConfig(Section):
     """Sampled answers of each policy to each scenario."""
 
 
-class ChainSection(Section):
+class ChainSection(KeptSection):
     """[run]: where the chain is kept."""
 
     project: str = "rlhf"
-    name: str = "run"
-    folder: str | None = None
-    """None: `runs/<project>/<name>`."""
-    seed: int = 0
+    """First part of the default folder."""
 
 
 class RlhfConfig(Section):
@@ -125,7 +122,7 @@ class RlhfConfig(Section):
     @property
     def folder(self) -> Path:
         """The chain's folder."""
-        return Path(self.run.folder or Path("runs") / self.run.project / self.run.name)
+        return self.run.path
 
 
 def load_rlhf_config(path: str | Path, changes: dict[str, Any] | None = None) -> RlhfConfig:
