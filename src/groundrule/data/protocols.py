@@ -27,6 +27,8 @@ class Policy:
     api_key: str = "local"
     system_prompt: str | None = None
     """Replaces the scenario's own system prompt; what a prompt learner changes."""
+    seed: int | None = None
+    """For sampling, where attempts are to draw the same random numbers; a rollout hands it to its endpoint."""
 
 
 @dataclass(frozen=True)

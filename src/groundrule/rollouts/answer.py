@@ -31,6 +31,7 @@ class AnswerOnce:
             temperature=self.temperature,
             top_p=self.top_p,
             logprobs=True,
+            **({} if policy.seed is None else {"seed": policy.seed}),
         )
         choice = reply.choices[0]
         trajectory = Trajectory(

@@ -1,0 +1,50 @@
+"""How much evidence the next test needs, so that a whole sequence of tests errs with probability alpha at most.
+
+The fallback procedure (Wiens 2003; online by Tian and Ramdas 2021): every test has its own share of alpha, and a test
+that rejects hands its level on to the next one. Whatever depends on what, the chance of even one false acceptance in
+the sequence is at most alpha. Within a test the level is divided among its looks, so that it may stop at any of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True)
+class ErrorBudget:
+    """What is left of alpha for the tests to come."""
+
+    alpha: float
+    """The chance of a single false acceptance among all tests."""
+    tests: int
+    """How many tests the shares are made for; after them there is no budget, only what was handed on."""
+    done: int = 0
+    handed_on: float = 0.0
+    """The level of the last test, if it rejected its hypothesis."""
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.alpha < 1.0:
+            raise ValueError(f"alpha is {self.alpha}; it is a probability between 0 and 1")
+        if self.tests < 1:
+            raise ValueError(f"tests is {self.tests}; plan for 1 or more")
+
+    @property
+    def level(self) -> float:
+        """Of the next test."""
+        share = self.alpha / self.tests if self.done < self.tests else 0.0
+        return share + self.handed_on
+
+    def after(self, *, accepted: bool) -> ErrorBudget:
+        """The budget once the next test has been decided."""
+        return replace(self, done=self.done + 1, handed_on=self.level if accepted else 0.0)
+
+
+def looks_of(level: float, looks: Sequence[int]) -> list[float]:
+    """The part of a test's level for each look at its data, by how much of all data is new at it.
+
+    `looks` are how many units have been seen at each, rising. The parts add up to the level, so the union bound holds.
+    """
+    if not looks or any(b <= a for a, b in zip([0, *looks], looks, strict=False)):
+        raise ValueError(f"looks are {list(looks)}; they are numbers of units that rise from above 0")
+    return [level * (now - before) / looks[-1] for before, now in zip([0, *looks], looks, strict=False)]

@@ -1,0 +1,1 @@
+"""Learn by editing the prompt: lessons from the judge's words, kept only where a blind test shows that they help."""

@@ -1,0 +1,341 @@
+"""PromptLearner: scored groups in, a better prompt out.
+
+A `Learner` like the LoRA trainer. Each round it collects what judges find wrong again and again, asks a reflection
+model for a few edits of the playbook, refuses those that no test is worth, and tests the others blind, beside the
+prompt that they change, on scenarios that gave no evidence. What is better beyond doubt becomes a new version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from groundrule.algorithms.error_budget import ErrorBudget
+from groundrule.data.group import TrajectoryGroup
+from groundrule.data.protocols import Policy, Update
+from groundrule.data.scenario import Scenario
+from groundrule.errors import ConfigError
+from groundrule.prompt_learning.edits import Edit
+from groundrule.prompt_learning.evidence import Evidence, collect, prompt_ids
+from groundrule.prompt_learning.lint import Leaks, refusal_of
+from groundrule.prompt_learning.playbook import LessonIds, Playbook, hash_of
+from groundrule.prompt_learning.reflection import Reflector
+from groundrule.prompt_learning.settings import PromptSettings
+from groundrule.prompt_learning.testing import Candidate, Tested, run_test, votes
+from groundrule.prompt_learning.trial import Trial
+from groundrule.prompt_learning.versions import Pool, Version, gains_after
+
+MOST_TRIED = 20
+"""Lessons that did not help which the reflection model is told of."""
+
+
+@dataclass(frozen=True)
+class Proposed:
+    """An edit on its way into a test."""
+
+    edit: Edit
+    evidence: tuple[Mapping[str, Any], ...]
+    """The contrasts that it names."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """For files."""
+        return {"edit": self.edit.to_dict(), "evidence": [dict(one) for one in self.evidence]}
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Proposed:
+        """From a file."""
+        return cls(Edit.from_dict(record["edit"]), tuple(record["evidence"]))
+
+
+_Entry = tuple[Proposed, Tested, tuple[Playbook, str]]
+"""An edit, its test, and what it makes: the edited playbook, and the id of the lesson that it touches."""
+
+
+@dataclass
+class LearnerState:
+    """Everything that a learner knows and a run folder keeps."""
+
+    budget: ErrorBudget
+    pool: Pool = field(default_factory=Pool)
+    ids: LessonIds = field(default_factory=LessonIds)
+    carried: list[Proposed] = field(default_factory=list)
+    """Edits whose test was cut short by a better one; they are tested first in the next round."""
+    tried: list[str] = field(default_factory=list)
+    """Lessons that were refused or did not help."""
+    round: int = 0
+    parent: int = 0
+    """The version that the next round's answers are given under, and its edits start from."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """For files."""
+        return {
+            "budget": vars(self.budget).copy(),
+            "pool": self.pool.to_dict(),
+            "ids": self.ids.given,
+            "carried": [one.to_dict() for one in self.carried],
+            "tried": list(self.tried),
+            "round": self.round,
+            "parent": self.parent,
+        }
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> LearnerState:
+        """From a file."""
+        return cls(
+            budget=ErrorBudget(**record["budget"]),
+            pool=Pool.from_dict(record["pool"]),
+            ids=LessonIds(record["ids"]),
+            carried=[Proposed.from_dict(one) for one in record["carried"]],
+            tried=list(record["tried"]),
+            round=record["round"],
+            parent=record["parent"],
+        )
+
+
+@dataclass
+class PromptLearner:
+    """Improves the playbook below a frozen spec.
+
+    `update` takes groups that were answered under `parent_prompt` and scored against the spec, and gives the policy
+    with the best prompt so far. The scenarios of its tests are `scenarios`; they must not be among those of the groups.
+    """
+
+    trial: Trial
+    """Who answers and who judges; its spec is the authority."""
+    reflector: Reflector
+    scenarios: Sequence[Scenario]
+    """For tests alone."""
+    settings: PromptSettings = field(default_factory=PromptSettings)
+    seed: int = 0
+    known: Sequence[Scenario] = ()
+    """Further scenarios whose words no lesson may repeat: those that are trained on, and those of a final test."""
+    state: LearnerState = field(default=None)  # type: ignore[assignment]
+    record: dict[str, Any] = field(default_factory=dict, init=False)
+    """What the last round saw, asked, refused, tested and decided, as plain data."""
+    tested_groups: list[TrajectoryGroup] = field(default_factory=list, init=False)
+    """All groups that were judged in the last round's test."""
+
+    def __post_init__(self) -> None:
+        if not self.scenarios:
+            raise ConfigError("there are no scenarios to test a prompt on; hold some out of the training")
+        if self.state is None:
+            budget = ErrorBudget(self.settings.alpha, self.settings.tests)
+            self.state = LearnerState(budget, Pool(size=self.settings.pool))
+        self._leaks = Leaks.of([*self.scenarios, *self.known], self.spec)
+
+    @property
+    def spec(self) -> str:
+        """The frozen text that answers are judged by."""
+        return self.trial.spec
+
+    @property
+    def policy(self) -> Policy:
+        """The policy with the best prompt so far."""
+        head = self.state.pool.head
+        return replace(self.trial.policy, version=head.number, system_prompt=head.playbook.below(self.spec))
+
+    @property
+    def parent(self) -> Version:
+        """The version that this round starts from."""
+        return self.state.pool[self.state.parent]
+
+    @property
+    def parent_prompt(self) -> str:
+        """What the answers of the next `update` must have been given under."""
+        return self.parent.playbook.below(self.spec)
+
+    async def update(self, groups: Sequence[TrajectoryGroup]) -> Update:
+        """One round. Raises `JudgeError` or `LlmError` where the reflection model gives nothing usable; then nothing
+        has changed."""
+        self._check_prompts(groups)
+        evidence = collect(
+            groups,
+            least_reliability=self.settings.least_reliability,
+            least_gap=self.settings.least_gap,
+            least_support=self.settings.least_support,
+            prefix=f"r{self.state.round + 1}g",
+        )
+        proposed = [*self.state.carried, *self._harmful(), *await self._reflected(evidence)]
+        kept, refused = await self._linted(proposed)
+        number, before = self.state.round + 1, self.state.parent
+        tested = await self._tested(kept[: self.settings.edits], number)
+        self.state.round = number
+        accepted = self._settled(tested)
+        self._go_on(accepted, [*(one for one, *_ in tested), *kept[self.settings.edits :]], tested)
+        self.state.tried += [one.edit.text for one, _ in refused if one.edit.text]
+        self.state.tried = self.state.tried[-MOST_TRIED:]
+        self.record = _record(number, before, evidence, refused, tested, accepted)
+        return Update(self.policy, self._metrics(evidence, refused, tested, accepted))
+
+    def _harmful(self) -> list[Proposed]:
+        """Lessons that did harm on more scenarios than they helped are proposed for removal."""
+        return [
+            Proposed(Edit("remove", lesson=lesson.id, rationale="it did more harm than good in tests"), ())
+            for lesson in self.parent.playbook.lessons
+            if lesson.harmful > lesson.helpful
+        ]
+
+    def _go_on(
+        self, accepted: Version | None, proposed: Sequence[Proposed], tested: Sequence[_Entry]
+    ) -> None:
+        """What the next round starts from, and with."""
+        decided = [one for one, test, _ in tested if test.standing.outcome != "open"]
+        self.state.carried = [one for one in proposed if one not in decided]
+        head = self.state.pool.head
+        if accepted is not None and accepted is not head and accepted.parent != head.number:
+            # It helped beside another prompt; next it is tested beside the best one.
+            self.state.carried.insert(0, next(one for one in decided if one.edit == accepted.edit))
+            self.state.parent = head.number
+            return
+        self.state.parent = self.state.pool.draw_parent(self.seed, self.state.round).number
+
+    async def _reflected(self, evidence: Evidence) -> list[Proposed]:
+        edits = await self.reflector.edits(self.spec, self.parent.playbook, evidence, self.state.tried)
+        contrasts = {contrast.id: contrast.to_dict() for contrast in evidence.contrasts}
+        return [Proposed(edit, tuple(contrasts[name] for name in edit.evidence)) for edit in edits]
+
+    async def _linted(
+        self, proposed: Sequence[Proposed]
+    ) -> tuple[list[Proposed], list[tuple[Proposed, str]]]:
+        kept: list[Proposed] = []
+        refused: list[tuple[Proposed, str]] = []
+        for one in proposed:
+            reason = await self._refusal(one.edit, [other.edit.text for other in kept])
+            if reason is None:
+                kept.append(one)
+            else:
+                refused.append((one, reason))
+        return kept, refused
+
+    async def _refusal(self, edit: Edit, others: Sequence[str]) -> str | None:
+        reason = refusal_of(edit, self.parent.playbook, self.spec, self._leaks)
+        if reason is not None or edit.action == "remove":
+            return reason
+        if edit.text in others:
+            return "it is proposed twice"
+        if edit.text in self.state.tried:
+            return "it was tried before"
+        if self.settings.check_contradictions:
+            broken = await self.reflector.contradiction(self.spec, edit.text)
+            return f"it contradicts the spec: {broken!r}" if broken else None
+        return None
+
+    async def _tested(self, kept: Sequence[Proposed], number: int) -> list[_Entry]:
+        """Each edit with its test, the edited playbook, and the lesson that it touches."""
+        self.tested_groups = []
+        if not kept:
+            return []
+        edited = [one.edit.applied_to(self.parent.playbook, self.state.ids) for one in kept]
+        budget, candidates = self.state.budget, []
+        for one, (playbook, _) in zip(kept, edited, strict=True):
+            prompt = playbook.below(self.spec)
+            candidates.append(Candidate(prompt, budget.level, one.edit.action == "remove"))
+            budget = budget.after(accepted=False)
+        run = await run_test(
+            self.trial,
+            self.parent_prompt,
+            candidates,
+            self.scenarios,
+            self.settings,
+            self.seed,
+            self.state.round,
+        )
+        self.tested_groups = run.groups
+        return list(zip(kept, run.tested, edited, strict=True))
+
+    def _settled(self, tested: Sequence[_Entry]) -> Version | None:
+        """The new version, if there is one; what each test means for the budget and for what is known of lessons."""
+        accepted = [entry for entry in tested if entry[1].standing.outcome == "accepted"]
+        best = max(accepted, key=lambda entry: entry[1].mean, default=None)
+        for entry in tested:
+            self.state.budget = self.state.budget.after(accepted=entry is best)
+            self._learned_of(*entry)
+        if best is None:
+            return None
+        for entry in accepted:
+            if entry is not best:  # Better than the old prompt; whether than the new one is not known yet.
+                entry[1].standing = replace(entry[1].standing, outcome="open", reason="another was better")
+        return self._version(*best)
+
+    def _learned_of(self, one: Proposed, test: Tested, _: tuple[Playbook, str]) -> None:
+        if one.edit.action == "remove" and one.edit.lesson and test.standing.outcome != "accepted":
+            better, worse = votes(test.data)
+            self.state.pool.count(one.edit.lesson, helpful=worse, harmful=better)
+        elif test.standing.outcome not in ("accepted", "open"):
+            self.state.tried.append(one.edit.text)
+
+    def _version(self, one: Proposed, test: Tested, edited: tuple[Playbook, str]) -> Version:
+        playbook, name = edited
+        helpful, harmful = votes(test.data)
+        version = Version(
+            number=self.state.pool.next_number,
+            playbook=playbook.counted(name, helpful=helpful, harmful=harmful),
+            parent=self.state.parent,
+            how="test",
+            round=self.state.round,
+            edit=one.edit,
+            lesson=name,
+            evidence=one.evidence,
+            test=test.standing.to_dict(),
+            gains=gains_after(self.parent, test.differences),
+        )
+        self.state.pool.add(version)
+        return version
+
+    def _check_prompts(self, groups: Sequence[TrajectoryGroup]) -> None:
+        others = prompt_ids(groups) - {hash_of(self.parent_prompt)}
+        if others:
+            raise ConfigError(
+                f"groups were answered under the prompt {min(others)}, but this round starts from version "
+                f"{self.state.parent} ({hash_of(self.parent_prompt)}); gather them with policy.system_prompt = "
+                "learner.parent_prompt"
+            )
+
+    def _metrics(
+        self,
+        evidence: Evidence,
+        refused: Sequence[object],
+        tested: Sequence[_Entry],
+        accepted: Version | None,
+    ) -> dict[str, float]:
+        pool = self.state.pool
+        return {
+            "prompt/contrasts": len(evidence.contrasts),
+            "prompt/complaints": len(evidence.complaints),
+            "prompt/unreliable_groups": evidence.unreliable,
+            "prompt/level_groups": evidence.level,
+            "prompt/refused": len(refused),
+            "prompt/tested": len(tested),
+            "prompt/accepted": float(accepted is not None),
+            "prompt/lessons": len(pool.head.playbook.lessons),
+            "prompt/version": pool.head.number,
+            "prompt/gain": pool.head.gain,
+            "prompt/pool": len(pool.live),
+            "prompt/level": self.state.budget.level,
+            "prompt/rollouts": self.trial.rollouts,
+        }
+
+
+def _record(
+    number: int,
+    parent: int,
+    evidence: Evidence,
+    refused: Sequence[tuple[Proposed, str]],
+    tested: Sequence[_Entry],
+    accepted: Version | None,
+) -> dict[str, Any]:
+    return {
+        "round": number,
+        "parent": parent,
+        "contrasts": [contrast.to_dict() for contrast in evidence.contrasts],
+        "complaints": [{"text": c.text, "contrasts": list(c.contrasts)} for c in evidence.complaints],
+        "unreliable": evidence.unreliable,
+        "level": evidence.level,
+        "refused": [{**one.to_dict(), "reason": reason} for one, reason in refused],
+        "tested": [
+            {**one.to_dict(), **test.standing.to_dict(), "differences": test.differences}
+            for one, test, _ in tested
+        ],
+        "accepted": accepted.number if accepted else None,
+    }

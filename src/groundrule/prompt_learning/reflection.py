@@ -1,0 +1,143 @@
+"""From recurring complaints to proposed edits: a chat model reads the review and says what to write down."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from groundrule.data.messages import Message
+from groundrule.data.protocols import ChatReply
+from groundrule.llm.cache import ReplyCache
+from groundrule.prompt_learning.edits import Edit, edits_format, read_edits
+from groundrule.prompt_learning.evidence import Complaint, Contrast, Evidence
+from groundrule.prompt_learning.playbook import Playbook
+from groundrule.rewards.ask import ask
+from groundrule.rewards.judges import Judge
+from groundrule.rewards.neutral import neutral
+from groundrule.rewards.parse import reply_object
+from groundrule.rewards.prompt_files import prompt_text, prompt_version
+
+PACKAGE = "groundrule.prompt_learning"
+PURPOSE = "prompt/reflection"
+MOST_COMPLAINTS = 3
+MOST_EXAMPLES = 3
+LONGEST = 1_200
+"""Characters of a task, an answer or a remark; the middle of longer ones is left out, and that is said."""
+_FILE = "reflect.md"
+_CONTRADICTION = "contradiction.md"
+
+
+@dataclass(frozen=True)
+class Reflector:
+    """Chat models that write lessons, asked in turn when one gives nothing usable."""
+
+    judges: Sequence[Judge]
+    cache: ReplyCache | bool | None = None
+
+    async def edits(
+        self, spec: str, playbook: Playbook, evidence: Evidence, tried: Sequence[str] = ()
+    ) -> list[Edit]:
+        """At most three edits; none where nothing recurs. Raises `JudgeError` or `LlmError` without a usable reply."""
+        shown = evidence.complaints[:MOST_COMPLAINTS]
+        if not shown:
+            return []
+        ids = {c.id for complaint in shown for c in _examples(evidence, complaint)}
+        messages: list[Message] = [
+            {"role": "system", "content": prompt_text(_FILE, PACKAGE)},
+            {"role": "user", "content": _material(spec, playbook, evidence, shown, tried)},
+        ]
+        asked = [_told(judge, edits_format(playbook, ids)) for judge in self.judges]
+        reading = await ask(
+            asked,
+            lambda _: messages,
+            lambda reply: read_edits(reply, playbook, ids),
+            purpose=PURPOSE,
+            cache=self.cache,
+            key_parts={"kind": "reflection", "prompt": prompt_version(_FILE, PACKAGE)},
+        )
+        return reading.value
+
+    async def contradiction(self, spec: str, lesson: str) -> str | None:
+        """The demand of the spec that a lesson breaks, word for word; None where it breaks none.
+
+        A verdict whose quote is not in the spec does not count.
+        """
+        content = json.dumps({"SPEC": neutral(spec), "LESSON": neutral(lesson)}, ensure_ascii=False, indent=1)
+        messages: list[Message] = [
+            {"role": "system", "content": prompt_text(_CONTRADICTION, PACKAGE)},
+            {"role": "user", "content": content},
+        ]
+        reading = await ask(
+            [_told(judge, {"type": "json_object"}) for judge in self.judges],
+            lambda _: messages,
+            lambda reply: _contradicted(reply, spec),
+            purpose=PURPOSE,
+            cache=self.cache,
+            key_parts={"kind": "contradiction", "prompt": prompt_version(_CONTRADICTION, PACKAGE)},
+        )
+        return reading.value
+
+
+def _told(judge: Judge, response_format: dict[str, Any]) -> Judge:
+    """Told the form of its reply, unless its own parameters say otherwise."""
+    return replace(judge, params={"response_format": response_format, **judge.params})
+
+
+def _contradicted(reply: ChatReply, spec: str) -> str | None:
+    said = reply_object(reply, "verdict")
+    quote = " ".join(str(said.get("quote") or "").split())
+    counts = said["verdict"] == "contradicts" and quote and quote.lower() in " ".join(spec.split()).lower()
+    return quote if counts else None
+
+
+def _examples(evidence: Evidence, complaint: Complaint) -> list[Contrast]:
+    """Those with the widest gap, in their order."""
+    found = evidence.of(complaint)
+    widest = sorted(found, key=lambda c: c.worst_score - c.best_score)[:MOST_EXAMPLES]
+    return [contrast for contrast in found if contrast in widest]
+
+
+def _material(
+    spec: str, playbook: Playbook, evidence: Evidence, shown: Sequence[Complaint], tried: Sequence[str]
+) -> str:
+    """JSON, so that no text from outside can end the field in which it stands."""
+    examples = {c.id: c for complaint in shown for c in _examples(evidence, complaint)}
+    record = {
+        "SPEC": neutral(spec),
+        "LESSONS": [
+            {"id": lesson.id, "text": lesson.text, "helped": lesson.helpful, "harmed": lesson.harmful}
+            for lesson in playbook.lessons
+        ],
+        "COMPLAINTS": [
+            {
+                "complaint": _short(complaint.text),
+                "groups": len(complaint.contrasts),
+                "examples": [c.id for c in _examples(evidence, complaint)],
+            }
+            for complaint in shown
+        ],
+        "EXAMPLES": [_example(contrast) for contrast in examples.values()],
+        "TRIED_BEFORE": [neutral(text) for text in tried],
+    }
+    return json.dumps(record, ensure_ascii=False, indent=1)
+
+
+def _example(contrast: Contrast) -> dict[str, Any]:
+    return {
+        "id": contrast.id,
+        "task": _short(contrast.task),
+        "better_answer": _short(contrast.best),
+        "remark_on_it": _short(contrast.best_explanation),
+        "worse_answer": _short(contrast.worst),
+        "remark_on_the_worse": _short(contrast.worst_explanation),
+    }
+
+
+def _short(text: str) -> str:
+    text = neutral(text)
+    if len(text) <= LONGEST:
+        return text
+    half = LONGEST // 2
+    return f"{text[:half]} [... {len(text) - 2 * half} characters left out ...] {text[-half:]}"
