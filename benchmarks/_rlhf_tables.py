@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from _cells import change, interval, minutes, policy_rows, table_row
 from _machine import commits_of, results_of_seeds
 
 RULE = "rag"
@@ -25,7 +26,7 @@ def in_short() -> str:
     found = results_of_seeds("rlhf")
     if not found:
         return "Not measured yet."
-    said = [f"{policy.upper()} {', '.join(_change(_rule(s, policy)) for s in found)}" for policy in POLICIES]
+    said = [f"{policy.upper()} {', '.join(change(_rule(s, policy)) for s in found)}" for policy in POLICIES]
     seeds = ", ".join(str(s["seed"]) for s in found)
     return (
         f"The rule's score of sampled answers to {found[0]['evaluation']['scenarios']} held-out questions, start -> "
@@ -48,17 +49,17 @@ def seeds() -> str:
         "",
         "| | " + " | ".join(f"seed {s['seed']}" for s in found) + " |",
         "|---" * (len(found) + 1) + "|",
-        _row(
+        table_row(
             "reward model: held-out pairs in the right order",
             found,
-            lambda s: _measured(s["reward_model"]["accuracy"]),
+            lambda s: interval(s["reward_model"]["accuracy"]),
         ),
-        _row(
+        table_row(
             "the rule that longer is better, on the same pairs",
             found,
-            lambda s: _measured(s["reward_model"]["length"]["longer_is_better"]),
+            lambda s: interval(s["reward_model"]["length"]["longer_is_better"]),
         ),
-        _row(
+        table_row(
             "reward model: calibration error",
             found,
             lambda s: f"{s['reward_model']['calibration']['error']:.2f}",
@@ -66,7 +67,7 @@ def seeds() -> str:
     ]
     rows = [row for policy in POLICIES for row in _policy(policy, found)]
     times = [
-        _row(f"minutes: {name}", found, lambda s, stages=stages: _minutes(s, *stages))
+        table_row(f"minutes: {name}", found, lambda s, stages=stages: minutes(s, *stages))
         for name, stages in STAGES.items()
     ]
     return "\n".join([*head, *rows, *times])
@@ -90,49 +91,11 @@ def steps() -> str:
 
 def _policy(policy: str, found: list[dict[str, Any]]) -> list[str]:
     parts = [s["evaluation"]["policies"][policy] for s in found]
-    rows = []
-    for judge, row in parts[0]["judges"].items():
-        name = f"**{policy.upper()}**, {judge} ({row['role']})"
-        rows.append(_row(name, parts, lambda p, judge=judge: _difference(p["judges"][judge])))
-        rows.append(_row("... wins", parts, lambda p, judge=judge: _measured(p["judges"][judge]["win_rate"])))
-    rows += [
-        _row(f"**{policy.upper()}**, {check}", parts, lambda p, check=check: _difference(p["checks"][check]))
-        for check in parts[0]["checks"]
-    ]
-    return [
-        *rows,
-        _row(
-            f"**{policy.upper()}**, KL to the start, nats an answer",
-            parts,
-            lambda p: _measured(p["kl_answer"]),
-        ),
-    ]
-
-
-def _row(name: str, found: list[dict[str, Any]], cell: Any) -> str:
-    return f"| {name} | " + " | ".join(cell(item) for item in found) + " |"
+    title = policy.upper()
+    drift = f"**{title}**, KL to the start, nats an answer"
+    return [*policy_rows(title, parts), table_row(drift, parts, lambda p: interval(p["kl_answer"]))]
 
 
 def _rule(seed: dict[str, Any], policy: str) -> dict[str, Any]:
     row: dict[str, Any] = seed["evaluation"]["policies"][policy]["judges"][RULE]
     return row
-
-
-def _change(row: dict[str, Any]) -> str:
-    return f"{row['first']:.2f} -> {row['second']:.2f}"
-
-
-def _difference(row: dict[str, Any]) -> str:
-    low, high = row["difference"]["low"], row["difference"]["high"]
-    return f"{_change(row)} ({low:+.2f} .. {high:+.2f})"
-
-
-def _measured(measured: dict[str, float | None]) -> str:
-    value, low, high = measured["value"], measured["low"], measured["high"]
-    if value is None:
-        return "-"
-    return f"{value:.2f}" if low is None else f"{value:.2f} ({low:.2f} .. {high:.2f})"
-
-
-def _minutes(seed: dict[str, Any], *stages: str) -> str:
-    return f"{sum(seed['seconds'][name] for name in stages) / 60:.1f}"

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import _constitution_tables
 import _rlhf_tables
 import _rlvr_tables
 import _soak_table
@@ -311,6 +312,7 @@ TABLES: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
 
 
 OF_SEEDS: dict[str, Callable[[], str]] = {
+    "constitution": _constitution_tables.runs,
     "demo": demo,
     "rlvr": _rlvr_tables.seeds,
     "rlvr_short": _rlvr_tables.in_short,

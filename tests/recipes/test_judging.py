@@ -93,10 +93,22 @@ def test_an_unknown_price_is_said_and_never_zero():
     assert "cost unknown" in str(expected)
 
 
-def test_a_free_judge_has_no_estimate():
+def test_a_free_judge_has_no_estimate(judge_named):
+    judge_named("test", "named_judges:longest")
     config = parse_config({})
     scenarios = load_scenarios("support", split="train")
-    assert estimate(config, Ruler("local/likelihood"), scenarios, Ledger(), steps=1) is None
+    assert estimate(config, Ruler("test/longest"), scenarios, Ledger(), steps=1) is None
+
+
+def test_the_comparisons_of_a_constitution_are_in_the_estimate(judge_named):
+    judge_named("test", "constitutions:named")
+    config = parse_config(
+        {"judge": {"model": "constitution/customer-support", "params": {"judge": "test/a"}}}
+    )
+    scenarios = load_scenarios("support", split="train")
+    # 2 steps x 4 groups x 28 calls for 7 members: 14 pairs in two orders each.
+    config = config.model_copy(update={"train": config.train.model_copy(update={"group_size": 7})})
+    assert estimate(config, judge_of(config), scenarios, Ledger(), steps=2).calls == 224
 
 
 def test_the_mean_of_what_was_spent_replaces_the_estimate():

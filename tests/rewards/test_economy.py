@@ -1,13 +1,16 @@
 """Judging within a budget."""
 
 import random
+from dataclasses import replace
 
 import pytest
 
+from fakes import group_of
 from groundrule.llm import Budget, Ledger, ScriptedClient
 from groundrule.llm.cost import Call, Total
 from groundrule.rewards import Ruler
 from groundrule.rewards.economy import CallCost, purchase
+from named_judges import longest
 
 EACH = CallCost(tokens=1000.0, usd=0.01)
 
@@ -65,8 +68,47 @@ def test_large_groups_take_a_call_per_chunk_and_pass():
     assert Ruler(ScriptedClient([]), passes=3).calls_for(20) == 9
 
 
-def test_the_likelihood_judge_takes_no_calls():
-    assert Ruler("local/likelihood").calls_for(8) == 0
+@pytest.mark.parametrize("name", ["test/scorer", "test/chat"])
+def test_a_registered_judge_that_does_not_say_what_it_costs_takes_no_calls(judge_named, name):
+    judge_named("test", "test_economy:named")
+    assert Ruler(name).calls_for(8) == 0
+
+
+def named(name, params):
+    """Judges that tests register."""
+    return longest(name, params) if name == "scorer" else ScriptedClient([])
+
+
+CONSTITUTION = "constitution/customer-support"
+
+
+def by_principles(**params) -> Ruler:
+    return Ruler(CONSTITUTION, {"judge": "test/chat", **params}, passes=4)
+
+
+def test_a_constitution_by_name_takes_the_calls_of_its_comparisons(judge_named):
+    judge_named("test", "test_economy:named")
+    # 6 pairs of 4 members, and 16 of 8, in two orders each.
+    assert [by_principles().calls_for(n) for n in (2, 4, 8)] == [2, 12, 32]
+    assert by_principles(principles=3, logprobs=False, samples=5).calls_for(4) == 180
+
+
+def test_a_judge_that_is_a_scorer_gets_cheaper_in_its_own_way(judge_named):
+    judge_named("test", "test_economy:named")
+    plan = purchase(by_principles(principles=4), [4] * 2, EACH, Budget(calls=30), random.Random(0))
+    assert (plan.rungs, plan.groups, plan.scorer.calls_for(4)) == (2, [0, 1], 12)
+    assert plan.scorer.cheaper() is None
+
+
+async def test_it_is_asked_as_cheaply_as_was_bought(judge_named):
+    judge_named("test", "constitutions:named")
+    less = replace(by_principles(principles=8), rungs=2)
+    scores = await less.score(group_of("alpha", "bravo"))
+    assert (less.calls_for(2), scores.metrics["judge/calls"]) == (4, 4.0)
+
+
+def test_a_client_in_place_of_a_registered_name_is_counted_as_a_chat_model():
+    assert Ruler(CONSTITUTION, client=ScriptedClient([]), passes=3).calls_for(8) == 3
 
 
 def test_the_mean_call_comes_from_what_was_spent():

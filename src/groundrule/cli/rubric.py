@@ -1,4 +1,4 @@
-"""`groundrule rubric SPEC.txt`, and `groundrule rubric check FILE`."""
+"""`groundrule rubric SPEC.txt`, `groundrule rubric check FILE`, and `groundrule rubric hunt SCENARIOS`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+
+from groundrule.cli.hunt import command as hunt
 
 if TYPE_CHECKING:
     from groundrule.data.scenario import Scenario
@@ -25,7 +27,10 @@ class CompileUnlessNamed(click.Group):
 
 @click.group("rubric", cls=CompileUnlessNamed)
 def command() -> None:
-    """Make a rubric: `groundrule rubric SPEC.txt --judge NAME`, or check one."""
+    """Make a rubric: `groundrule rubric SPEC.txt --judge NAME`, check one, or hunt for what it lets pass."""
+
+
+command.add_command(hunt)
 
 
 @command.command(COMPILE)

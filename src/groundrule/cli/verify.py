@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from groundrule.data.group import TrajectoryGroup
     from groundrule.data.protocols import Scorer
     from groundrule.data.score import Score
+    from groundrule.rewards import UniversalVerifier
 
 
 @click.command("verify")
@@ -55,7 +56,7 @@ def command(
         raise DataError("holds no records", path=file)
     groups = [_group(record, file, line) for line, record in records]
     if kind == "universal":
-        scorer: Scorer = _universal(judge, rubric, layers)
+        scorer: Scorer = universal_verifier(judge, rubric, layers, place="--kind universal")
     elif judge or rubric or layers:
         raise ConfigError(f"--judge, --rubric and --layers are for --kind universal, not for {kind}")
     else:
@@ -75,16 +76,17 @@ def command(
         raise click.exceptions.Exit(1)
 
 
-def _universal(judge: str | None, rubric: Path | None, layers: str | None) -> Scorer:
+def universal_verifier(
+    judge: str | None, rubric: Path | None, layers: str | None, *, place: str
+) -> UniversalVerifier:
+    """As its options say; raises `ConfigError`, which names the place, where a judge is missing."""
     from groundrule.errors import ConfigError
     from groundrule.rewards import Rubric, UniversalVerifier
     from groundrule.rewards.universal.verdict import LAYERS
 
     wanted: Any = [layer.strip() for layer in layers.split(",")] if layers else LAYERS
     if judge is None and set(wanted) != {"check"}:
-        raise ConfigError(
-            "--kind universal needs --judge NAME, or --layers check for what no judge has to read"
-        )
+        raise ConfigError(f"{place} needs --judge NAME, or --layers check for what no judge has to read")
     return UniversalVerifier(
         Rubric.load(rubric) if rubric else None, judge_model=judge or "none", layers=wanted
     )

@@ -20,7 +20,7 @@ from groundrule.rewards import DEFAULT_RUBRIC, Ruler
 from groundrule.rewards.ask import estimated_tokens
 from groundrule.rewards.attempt import attempts_of
 from groundrule.rewards.checklist import Checklist
-from groundrule.rewards.economy import CallCost, Priced, Purchase, purchase
+from groundrule.rewards.economy import CallCost, Priced, Purchase, calls_of, purchase
 from groundrule.rewards.functions import scorer_of
 from groundrule.rewards.judges import judge_chain
 from groundrule.rewards.jury import Juror, Jury
@@ -117,7 +117,7 @@ def estimate(
     Answers usually are shorter and passes may be added, so this is a guide and no promise.
     """
     size = config.train.group_size
-    calls = scorer.calls_for(size) if isinstance(scorer, Priced) else 0
+    calls = calls_of(scorer, size)
     if not calls:
         return None
     shown = min(size, Passes().most)

@@ -18,7 +18,7 @@ from groundrule.data.group import TrajectoryGroup
 from groundrule.data.protocols import Scorer
 from groundrule.data.score import Score, Scores, total_cost
 from groundrule.errors import ConfigError
-from groundrule.rewards.economy import Priced
+from groundrule.rewards.economy import calls_of, cheaper_of
 from groundrule.rewards.scoring import scores_of_each
 
 logger = logging.getLogger(__name__)
@@ -82,11 +82,11 @@ class Composite:
 
     def calls_for(self, members: int) -> int:
         """The most calls that a group of so many members takes."""
-        return sum(p.scorer.calls_for(members) for p in self.parts if isinstance(p.scorer, Priced))
+        return sum(calls_of(part.scorer, members) for part in self.parts)
 
     def cheaper(self) -> Composite | None:
         """The same with each part that has a cheaper version in it; None when no part has."""
-        less = [p.scorer.cheaper() if isinstance(p.scorer, Priced) else None for p in self.parts]
+        less = [cheaper_of(part.scorer) for part in self.parts]
         if all(new is None for new in less):
             return None
         parts = [replace(p, scorer=new or p.scorer) for p, new in zip(self.parts, less, strict=True)]

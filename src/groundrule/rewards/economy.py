@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Protocol, Self, runtime_checkable
 
 from groundrule.data.group import TrajectoryGroup
+from groundrule.data.protocols import Scorer
 from groundrule.data.score import Score
 from groundrule.llm.cost import Budget, Total
 
@@ -32,6 +33,16 @@ class Priced(Protocol):
     def cheaper(self) -> Self | None:
         """The same scorer for less; None when there is no such thing."""
         ...
+
+
+def calls_of(scorer: Scorer, members: int) -> int:
+    """What `calls_for` says; 0 for a scorer that says nothing."""
+    return scorer.calls_for(members) if isinstance(scorer, Priced) else 0
+
+
+def cheaper_of(scorer: Scorer) -> Scorer | None:
+    """What `cheaper` gives; None for a scorer that has none."""
+    return scorer.cheaper() if isinstance(scorer, Priced) else None
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from groundrule.data.group import TrajectoryGroup
 from groundrule.data.protocols import Scorer
 from groundrule.data.score import Score, Scores, total_cost
 from groundrule.errors import ConfigError
-from groundrule.rewards.economy import Priced
+from groundrule.rewards.economy import calls_of, cheaper_of
 from groundrule.rewards.reliability import about_their_means, krippendorff_alpha, noise_of_mean, reliability
 from groundrule.rewards.scoring import scores_of_each
 
@@ -116,12 +116,11 @@ class Jury:
 
     def calls_for(self, members: int) -> int:
         """The most calls that a group of so many members takes."""
-        priced = [juror.scorer for juror in self.jurors if isinstance(juror.scorer, Priced)]
-        return sum(scorer.calls_for(members) for scorer in priced)
+        return sum(calls_of(juror.scorer, members) for juror in self.jurors)
 
     def cheaper(self) -> Jury | None:
         """First each juror more cheaply, then without the jurors that do not always count, then fewer."""
-        thrifty = [replace(j, scorer=_cheaper(j.scorer) or j.scorer) for j in self.jurors]
+        thrifty = [replace(j, scorer=cheaper_of(j.scorer) or j.scorer) for j in self.jurors]
         if any(new.scorer is not old.scorer for new, old in zip(thrifty, self.jurors, strict=True)):
             return replace(self, jurors=thrifty)
         scoring = self._with("score")
@@ -186,10 +185,6 @@ class Jury:
 
 async def _ask(jurors: Sequence[Juror], group: TrajectoryGroup) -> dict[str, Scores]:
     return await scores_of_each({juror.name: juror.scorer for juror in jurors}, group, role="juror")
-
-
-def _cheaper(scorer: Scorer) -> Scorer | None:
-    return scorer.cheaper() if isinstance(scorer, Priced) else None
 
 
 def _part(name: str) -> str:

@@ -9,6 +9,7 @@ import logging
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal
 
 from groundrule.data.group import TrajectoryGroup
@@ -19,7 +20,7 @@ from groundrule.data.trajectory import History, Trajectory
 from groundrule.errors import JudgeError, LlmError
 from groundrule.llm import registry
 from groundrule.llm.cache import ReplyCache
-from groundrule.llm.providers import JudgeLike
+from groundrule.llm.providers import JudgeLike, resolve
 from groundrule.rewards.apply import apply_scores
 from groundrule.rewards.attempt import Attempt, attempts_of, shared_system_len
 from groundrule.rewards.calibration import Calibration
@@ -29,6 +30,7 @@ from groundrule.rewards.checklist.extract import list_demands
 from groundrule.rewards.checklist.reader import ChecklistReader
 from groundrule.rewards.compare import can_compare, compare, floors, nothing_to_compare
 from groundrule.rewards.debug import print_scores
+from groundrule.rewards.economy import calls_of, cheaper_of
 from groundrule.rewards.judges import Fallback, Judge, judge_chain
 from groundrule.rewards.parse import TrajectoryScore
 from groundrule.rewards.passes import Passes
@@ -173,6 +175,8 @@ class Ruler:
     """Judge the demands of the system prompt one by one, each with a quote, in place of one overall score;
     "auto" has the judge list them first. Takes the place of `rubric`."""
     debug: bool = False
+    rungs: int = 0
+    """How many times a judge that is itself a scorer, such as a constitution, is made cheaper before it is asked."""
 
     async def score(self, group: TrajectoryGroup) -> Scores:
         """One score per member; without a usable reply every member has the reason instead of a value."""
@@ -185,8 +189,7 @@ class Ruler:
         """The same, but a judge without a usable reply raises."""
         plan = Passes(self.passes, self.max_passes, self.min_reliability, self.most_per_call)
         attempts = attempts_of(group, show_reasoning=self.show_reasoning)
-        by_late_name = isinstance(self.judge_model, str) and registry.is_registered(self.judge_model)
-        if not by_late_name and not can_compare(attempts):
+        if not self._has_late_name and not can_compare(attempts):
             return nothing_to_compare(attempts)
         judges = judge_chain(
             self.judge_model,
@@ -198,7 +201,7 @@ class Ruler:
         chat_judges = [judge for judge in judges if isinstance(judge, Judge)]
         scorers = [judge for judge in judges if not isinstance(judge, Judge)]
         if not isinstance(judges[0], Judge):
-            return await self._by_scorer(judges[0], group, attempts)
+            return await self._by_scorer(self._made_cheaper(judges[0]), group, attempts)
         try:
             if not can_compare(attempts):
                 return nothing_to_compare(attempts)
@@ -230,18 +233,44 @@ class Ruler:
         return Scores(scores, metrics={**(said.metrics if isinstance(said, Scores) else {}), **gated})
 
     def calls_for(self, members: int) -> int:
-        """The most calls that a group of so many members takes, when none has to be repeated."""
-        if isinstance(self.judge_model, str) and registry.is_registered(self.judge_model):
-            return 0
+        """The most calls that a group of so many members takes, when none has to be repeated.
+
+        A registered name takes what its scorer says, and nothing where that says nothing or is a chat model.
+        """
+        if self._has_late_name:
+            return 0 if self._scorer is None else calls_of(self._scorer, members)
         if members <= self.most_per_call:
             return max(self.passes, self.max_passes or 0)
         return max(2, self.passes, self.max_passes or 0) * math.ceil(members / self.most_per_call)
 
     def cheaper(self) -> Ruler | None:
-        """First without adaptive passes, then with half as many."""
+        """First without adaptive passes, then with half as many; a judge that is a scorer in its own way."""
+        if self._scorer is not None:
+            return None if cheaper_of(self._scorer) is None else replace(self, rungs=self.rungs + 1)
         if self.max_passes is not None and self.max_passes > self.passes:
             return replace(self, max_passes=None)
         return replace(self, passes=self.passes // 2, max_passes=None) if self.passes > 1 else None
+
+    @property
+    def _has_late_name(self) -> bool:
+        return (
+            self.client is None
+            and isinstance(self.judge_model, str)
+            and registry.is_registered(self.judge_model)
+        )
+
+    @cached_property
+    def _scorer(self) -> Scorer | None:
+        """What a registered name stands for, as it is asked; None for a chat model."""
+        if not self._has_late_name:
+            return None
+        found = resolve(self.judge_model, self.extra_litellm_params)
+        return None if isinstance(found, tuple) else self._made_cheaper(found)
+
+    def _made_cheaper(self, scorer: Scorer) -> Scorer:
+        for _ in range(self.rungs):
+            scorer = cheaper_of(scorer) or scorer
+        return scorer
 
     async def _reader(self, judges: Sequence[Judge], attempts: Sequence[Attempt]) -> Reader:
         if self.context_tokens is not None:

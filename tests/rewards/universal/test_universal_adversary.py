@@ -10,6 +10,7 @@ from fakes import prompt_of
 from groundrule.data import Scenario, Score
 from groundrule.errors import ConfigError, LlmError
 from groundrule.llm import ScriptedClient
+from groundrule.llm.cost import Budget, Ledger, use_ledger
 from groundrule.rewards import Rubric, UniversalVerifier, hunt
 from groundrule.rewards.functions import FunctionScorer
 from groundrule.rewards.universal.adversary import group_of_answer
@@ -95,6 +96,31 @@ async def test_a_prover_that_fails_is_reported_and_the_others_go_on():
 
     found = await hunt(accepts("four"), ScriptedClient(answer), [LOAN], 1)
     assert (len(found.ploys), len(found.failed), found.false_rejects) == (1, 1, Rate(0, 1))
+
+
+async def test_every_ploy_is_told_at_once_and_what_is_done_is_not_tried_again():
+    told, prover = [], sneaky(("For four months.", ""), ("For two years.", ""))
+    first = await hunt(accepts("month"), prover, [LOAN], rounds=1, on_each=told.append)
+    both = await hunt(accepts("month"), prover, [LOAN], rounds=2, done=told, on_each=told.append)
+    assert (len(prover.requests), len(first.ploys), len(told)) == (4, 2, 4)
+    assert {(p.round, p.role, p.answer) for p in both.ploys} == {(p.round, p.role, p.answer) for p in told}
+    assert sum("EARLIER ATTEMPT" in prompt_of(request) for request in prover.requests) == 1
+
+
+async def test_a_budget_that_is_used_up_ends_the_hunt_with_what_it_has_found():
+    prover = sneaky(("For four months.", ""), ("For two years.", ""))
+    with use_ledger(Ledger(budget=Budget(calls=3))) as ledger:
+        found = await hunt(accepts("month"), prover, [LOAN], rounds=3)
+    assert (len(found.ploys), found.failed, ledger.total().calls) == (3, (), 3)
+    assert str(found).endswith("stopped early: the budget of 3 calls is used up; raise Budget(calls=...)")
+
+
+async def test_an_answer_whose_verifier_ran_out_of_budget_is_no_ploy():
+    judge = ScriptedClient(lambda request: {"quote": "For four months.", "verdict": "same"})
+    verifier = UniversalVerifier(judge_model=judge, layers=["reference"])
+    with use_ledger(Ledger(budget=Budget(calls=4))):  # Two answers, and two of six votes.
+        found = await hunt(verifier, sneaky(("For four months.", "")), [LOAN], rounds=1)
+    assert (found.ploys, found.stopped is None, len(judge.requests)) == ((), False, 2)
 
 
 async def test_abstentions_are_in_no_rate():

@@ -7,26 +7,24 @@ wrong becomes a test case and a proposal for the rubric, which a person accepts 
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
-from groundrule._util import jsonl
 from groundrule._util.aio import settle
 from groundrule._util.seed import derive
 from groundrule.data.group import TrajectoryGroup
 from groundrule.data.messages import Message
 from groundrule.data.protocols import ChatReply, Scorer
 from groundrule.data.scenario import Scenario
-from groundrule.data.score import Score
 from groundrule.data.trajectory import Trajectory
-from groundrule.errors import ConfigError, JudgeError, JudgeReplyError, LlmError
+from groundrule.errors import BudgetError, ConfigError, JudgeError, JudgeReplyError, LlmError
 from groundrule.llm.cache import ReplyCache
+from groundrule.llm.cost import Ledger, current_ledger, use_ledger
 from groundrule.llm.providers import JudgeLike
 from groundrule.rewards.ask import ask
-from groundrule.rewards.checklist.criteria import toml_text
 from groundrule.rewards.checklist.extract import reading_judges
 from groundrule.rewards.judges import Judge
 from groundrule.rewards.neutral import neutral
@@ -35,107 +33,17 @@ from groundrule.rewards.prompt_files import prompt_text, prompt_version
 from groundrule.rewards.scoring import scores_or_reasons
 from groundrule.rewards.universal.case import cases_of
 from groundrule.rewards.universal.check import PASSES_AT, checks_of, score_by
-from groundrule.rewards.universal.rates import Rate
+from groundrule.rewards.universal.ploys import Hunt, Ploy, Role, TruthBy
 from groundrule.rewards.universal.reference import told
 from groundrule.rewards.verdict import parse_verdict
 
-Role = Literal["sneaky", "helpful"]
-
-_ROLES: tuple[Role, ...] = get_args(Role)
-
-ACCEPTS_AT = 0.5
-"""From this score on the verifier lets an answer pass."""
 SHOWN_AGAIN = 3
 """Earlier attempts that the sneaky prover learns from."""
+AT_ONCE = 16
+"""Answers that are written and verified at the same time."""
 
+_ROLES: tuple[Role, ...] = get_args(Role)
 _TRUTHS = ("RIGHT", "WRONG", "UNSURE")
-_HEADING = "Proposed criteria: each names a fault that the verifier let pass. Take over what holds, leave out the rest."
-
-
-@dataclass(frozen=True)
-class Ploy:
-    """One answer of a prover, and what came of it."""
-
-    scenario: Scenario
-    round: int
-    role: Role
-    answer: str
-    flaw: str
-    """What a sneaky prover says is wrong in it."""
-    is_right: bool | None
-    """None where nobody could tell."""
-    truth_by: Literal["check", "judge", "nobody"]
-    score: Score
-
-    @property
-    def is_accepted(self) -> bool:
-        """Whether the verifier let it pass; an abstention does not."""
-        return self.score.value is not None and self.score.value >= ACCEPTS_AT
-
-    @property
-    def is_success(self) -> bool:
-        """A wrong answer that passed."""
-        return self.is_right is False and self.is_accepted
-
-
-@dataclass(frozen=True)
-class Hunt:
-    """All that the provers tried."""
-
-    ploys: tuple[Ploy, ...]
-    failed: tuple[str, ...] = ()
-    """Calls that gave no answer to verify, and why."""
-
-    @property
-    def successes(self) -> list[Ploy]:
-        """Wrong answers that were accepted, each text once for a scenario."""
-        return list({(p.scenario.id, p.answer): p for p in self.ploys if p.is_success}.values())
-
-    @property
-    def false_accepts(self) -> Rate:
-        """Of the wrong answers that were accepted or rejected, by tasks where a check knows the truth."""
-        wrong = [p for p in self._known if p.is_right is False]
-        return Rate(sum(p.is_accepted for p in wrong), len(wrong))
-
-    @property
-    def false_rejects(self) -> Rate:
-        """The same of the right answers that did not pass."""
-        right = [p for p in self._known if p.is_right]
-        return Rate(sum(not p.is_accepted for p in right), len(right))
-
-    @property
-    def _known(self) -> list[Ploy]:
-        return [p for p in self.ploys if p.truth_by == "check" and p.score.value is not None]
-
-    @property
-    def abstained(self) -> int:
-        """Answers without a score; they are in neither rate."""
-        return sum(p.score.value is None for p in self.ploys)
-
-    def cases(self) -> list[dict[str, Any]]:
-        """The successes as records that `groundrule verify` reads, with the score that is due."""
-        return [_case(ploy) for ploy in self.successes]
-
-    def save_cases(self, path: str | Path) -> None:
-        """As JSON lines."""
-        jsonl.write(path, self.cases())
-
-    def patches(self) -> str:
-        """Pitfalls for a rubric file, one for each flaw that passed; "" where none did."""
-        flaws = list(dict.fromkeys(p.flaw for p in self.successes if p.flaw))
-        tables = [
-            {"id": f"hunt-{number}", "text": flaw, "kind": "evidence", "pitfall": True}
-            for number, flaw in enumerate(flaws, start=1)
-        ]
-        return toml_text(_HEADING, {"criteria": tables}, "criteria") if tables else ""
-
-    def __str__(self) -> str:
-        lines = [
-            f"{len(self.ploys)} answers, {len(self.successes)} wrong ones accepted, {self.abstained} without a score",
-            f"false accepts: {self.false_accepts}",
-            f"false rejects: {self.false_rejects}",
-        ]
-        return "\n".join(lines + [f"failed: {why}" for why in self.failed[:3]])
 
 
 async def hunt(
@@ -149,13 +57,16 @@ async def hunt(
     judge_params: Mapping[str, Any] | None = None,
     seed: int = 0,
     cache: ReplyCache | bool | None = None,
+    done: Sequence[Ploy] = (),
+    on_each: Callable[[Ploy], None] | None = None,
 ) -> Hunt:
     """In each round a sneaky and a helpful answer to every scenario; the sneaky prover sees how its last ones fared.
 
     The truth comes from `metadata["truth"]` of a scenario, a check as in `metadata["check"]` that the verifier is not
     shown; else from `metadata["check"]`; else from `second_judge`, which should be another model than the verifier's.
-    Rates count only what a check knows. Raises `ConfigError` for models that cannot be had, and where nothing can know
-    the truth.
+    Rates count only what a check knows. `on_each` is called with every ploy as soon as it is known, and what an earlier
+    hunt has `done` is not tried again. A budget that is used up ends the hunt, with what it has found. Raises
+    `ConfigError` for models that cannot be had, and where nothing can know the truth.
     """
     if rounds < 1 or not scenarios:
         raise ConfigError(f"a hunt needs scenarios and rounds, not {len(scenarios)} and {rounds}")
@@ -168,23 +79,15 @@ async def hunt(
             "second_judge"
         )
     hunter = _Hunter(verifier, provers, judges, seed, cache)
-    ploys: list[Ploy] = []
+    ploys = [ploy for ploy in done if ploy.round <= rounds]
     failed: list[str] = []
     for number in range(1, rounds + 1):
-        jobs = [
-            hunter.ploy(
-                s, role, number, [p for p in ploys if p.scenario.id == s.id and p.role == role == "sneaky"]
-            )
-            for s in scenarios
-            for role in _ROLES
-        ]
-        for result in await settle(jobs):
-            if isinstance(result, Ploy):
-                ploys.append(result)
-            elif isinstance(result, JudgeError | LlmError):
-                failed.append(f"round {number}: {result}")
-            elif isinstance(result, BaseException):
-                raise result
+        results = await hunter.round(number, scenarios, ploys, on_each or (lambda ploy: None))
+        ploys += [result for result in results if isinstance(result, Ploy)]
+        faults = [result for result in results if not isinstance(result, Ploy)]
+        failed += [f"round {number}: {fault}" for fault in faults if not isinstance(fault, BudgetError)]
+        if stops := [str(fault) for fault in faults if isinstance(fault, BudgetError)]:
+            return Hunt(tuple(ploys), tuple(failed), stops[0])
     return Hunt(tuple(ploys), tuple(failed))
 
 
@@ -208,12 +111,43 @@ class _Hunter:
     seed: int
     cache: ReplyCache | bool | None
 
+    async def round(
+        self,
+        number: int,
+        scenarios: Sequence[Scenario],
+        before: Sequence[Ploy],
+        on_each: Callable[[Ploy], None],
+    ) -> list[Ploy | JudgeError | LlmError]:
+        """What is new of this round, or what went wrong with it; other faults are raised."""
+        known = {(p.scenario.id, p.role) for p in before if p.round == number}
+        jobs = [
+            self.ploy(scenario, role, number, _earlier(before, scenario, number) if role == "sneaky" else [])
+            for scenario in scenarios
+            for role in _ROLES
+            if (scenario.id, role) not in known
+        ]
+        results = await settle(
+            jobs,
+            limit=asyncio.Semaphore(AT_ONCE),
+            on_each=lambda _, result: on_each(result) if isinstance(result, Ploy) else None,
+        )
+        found: list[Ploy | JudgeError | LlmError] = []
+        for result in results:
+            if not isinstance(result, Ploy | JudgeError | LlmError):
+                raise result
+            found.append(result)
+        return found
+
     async def ploy(self, scenario: Scenario, role: Role, number: int, earlier: Sequence[Ploy]) -> Ploy:
         """One answer, verified and held against the truth."""
-        answer, flaw = await self._answer(scenario, role, number, earlier)
-        group = group_of_answer(scenario, answer)
-        score = (await scores_or_reasons(self.verifier, group))[0]
-        is_right, by = await self._truth(scenario, group, answer)
+        watched = _Watched(parent=current_ledger())
+        with use_ledger(watched):
+            answer, flaw = await self._answer(scenario, role, number, earlier)
+            group = group_of_answer(scenario, answer)
+            score = (await scores_or_reasons(self.verifier, group))[0]
+            is_right, by = await self._truth(scenario, group, answer)
+        if watched.refused is not None:
+            raise watched.refused
         return Ploy(scenario, number, role, answer, flaw, is_right, by, score)
 
     async def _answer(
@@ -237,7 +171,7 @@ class _Hunter:
 
     async def _truth(
         self, scenario: Scenario, group: TrajectoryGroup, answer: str
-    ) -> tuple[bool | None, Literal["check", "judge", "nobody"]]:
+    ) -> tuple[bool | None, TruthBy]:
         if checks := _truth_checks(scenario):
             case = cases_of(group)
             values = [(await score_by(check, case, group))[0].value for check in checks]
@@ -259,6 +193,25 @@ class _Hunter:
         except (JudgeError, LlmError):
             return None, "nobody"
         return (None, "nobody") if reading.value == "UNSURE" else (reading.value == "RIGHT", "judge")
+
+
+class _Watched(Ledger):
+    """Knows whether a call was refused: a verifier without its calls has no verdict, or a weaker one."""
+
+    refused: BudgetError | None = None
+
+    def start(self) -> None:
+        try:
+            super().start()
+        except BudgetError as error:
+            self.refused = error
+            raise
+
+
+def _earlier(ploys: Sequence[Ploy], scenario: Scenario, number: int) -> list[Ploy]:
+    """What the sneaky prover tried at this scenario in earlier rounds."""
+    tried = (p for p in ploys if p.role == "sneaky" and p.scenario.id == scenario.id and p.round < number)
+    return sorted(tried, key=lambda ploy: ploy.round)
 
 
 def _truth_checks(scenario: Scenario) -> list[Any]:
@@ -287,19 +240,3 @@ def _read_sneaky(reply: ChatReply) -> tuple[str, str]:
     if not answer.strip():
         raise JudgeReplyError("empty", "the answer is empty")
     return answer, " ".join(flaw.split())
-
-
-def _case(ploy: Ploy) -> dict[str, Any]:
-    known = {key: value for key, value in ploy.scenario.metadata.items() if key != "truth"}
-    record = {
-        **known,
-        "id": f"{ploy.scenario.id}-{ploy.role}-{ploy.round}",
-        "scenario_id": ploy.scenario.id,
-        "question": ploy.scenario.user_message,
-        "answer": ploy.answer,
-        "reference": ploy.scenario.reference,
-        "expected": 0.0,
-        "got": ploy.score.value,
-        "flaw": ploy.flaw,
-    }
-    return {key: value for key, value in record.items() if value is not None}

@@ -20,6 +20,7 @@ from groundrule.llm.cache import ReplyCache
 from groundrule.llm.providers import JudgeLike
 from groundrule.rewards.checklist.extract import reading_judges
 from groundrule.rewards.compose import room_below, times_level
+from groundrule.rewards.economy import calls_of
 from groundrule.rewards.judge_params import checked_params
 from groundrule.rewards.judges import Fallback, Judge
 from groundrule.rewards.reliability import reliability
@@ -120,9 +121,7 @@ class UniversalVerifier:
         """The most calls that a group of so many members takes, when none has to be repeated."""
         each = self.votes if "reference" in self.layers else 0
         each += self.readings if "rubric" in self.layers and self.rubric is not None else 0
-        return members * each + (
-            getattr(self.relative, "calls_for", lambda _: 0)(members) if self.relative else 0
-        )
+        return members * each + (calls_of(self.relative, members) if self.relative else 0)
 
     def cheaper(self) -> UniversalVerifier | None:
         """First without the relative pass, then with a single vote and reading."""
