@@ -44,7 +44,15 @@ def looks_of(level: float, looks: Sequence[int]) -> list[float]:
     """The part of a test's level for each look at its data, by how much of all data is new at it.
 
     `looks` are how many units have been seen at each, rising. The parts add up to the level, so the union bound holds.
+    A look whose part no sign-flip test of so few units can reach, 2^-n at best, leaves it to the next one.
     """
     if not looks or any(b <= a for a, b in zip([0, *looks], looks, strict=False)):
         raise ValueError(f"looks are {list(looks)}; they are numbers of units that rise from above 0")
-    return [level * (now - before) / looks[-1] for before, now in zip([0, *looks], looks, strict=False)]
+    parts: list[float] = []
+    left = 0.0
+    for before, now in zip([0, *looks], looks, strict=False):
+        part = left + level * (now - before) / looks[-1]
+        is_out_of_reach = part < 2.0**-now and now != looks[-1]
+        parts.append(0.0 if is_out_of_reach else part)
+        left = part if is_out_of_reach else 0.0
+    return parts

@@ -10,7 +10,7 @@ from typing import Any
 
 from groundrule.errors import ConfigError, RunError
 
-_MAY_GROW = ("steps", "train.steps")
+_MAY_GROW = ("steps", "train.steps", "learn.rounds")
 _MAY_CHANGE = "judge.budget."
 """What may be spent decides how far a run gets, not which run it is."""
 
@@ -42,7 +42,7 @@ def check_config(folder: Path, old: dict[str, Any], new: dict[str, Any]) -> None
         shown = "; ".join(f"{n} was {before.get(n)!r} and is {after.get(n)!r}" for n in differing)
         raise RunError(
             f"{folder} holds a run with another configuration: {shown}. Resuming needs the same "
-            "configuration (only the number of steps may grow, and judge.budget may change): change it back, "
+            "configuration (only the number of steps or rounds may grow, and judge.budget may change): change it back, "
             "or use another folder."
         )
 

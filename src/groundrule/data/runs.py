@@ -174,6 +174,10 @@ class Run:
         jsonl.append(self.metrics_path, line)
         self._commit(step, self.state if state is None else plain(state))
 
+    def keep_state(self, state: Mapping[str, Any]) -> None:
+        """Replace what is kept beside the last complete step."""
+        self._commit(self.step, plain(state))
+
     def write_evaluation(self, step: int, name: str, record: Evaluation | Mapping[str, Any]) -> Path:
         """Keep an evaluation of the policy after `step`; the main one has the name ""."""
         if not re.fullmatch(r"[\w-]*", name):

@@ -13,8 +13,9 @@ from groundrule.data.scenario import Scenario
 from groundrule.recipes.rlhf.comparison import Comparing, checked, judged
 from groundrule.recipes.rlhf.config import HUMAN, RlhfConfig
 from groundrule.recipes.rlhf.reward import reward_folder
-from groundrule.recipes.rlhf.sampling import EVALUATION, Trained, answering, kept_answers
+from groundrule.recipes.rlhf.sampling import EVALUATION, answering, kept_answers
 from groundrule.recipes.rlhf.scoring import scorer_named
+from groundrule.recipes.trained_policy import Trained
 
 
 async def evaluate(

@@ -23,8 +23,8 @@ from groundrule.recipes.rlhf.config import HUMAN, DpoConfig, PpoConfig, RlhfConf
 from groundrule.recipes.rlhf.progress import told
 from groundrule.recipes.rlhf.rankings import learned_from
 from groundrule.recipes.rlhf.reward import reward_folder
-from groundrule.recipes.rlhf.sampling import Trained
 from groundrule.recipes.train_rl import train_rl
+from groundrule.recipes.trained_policy import Trained
 from groundrule.training.checkpoints import load_checkpoint, newest_of, save_checkpoint
 from groundrule.training.dpo import DpoTrainer, pair_batches
 

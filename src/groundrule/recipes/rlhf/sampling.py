@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -15,24 +14,14 @@ from groundrule.backends.model import TrainableModel
 from groundrule.data.group import TrajectoryGroup
 from groundrule.data.records import read_groups, write_groups
 from groundrule.data.scenario import Scenario
-from groundrule.models.adapter_files import ADAPTER
-from groundrule.models.lora import LoraSettings, load_adapter_state
 from groundrule.recipes.attempts import gather_attempts
 from groundrule.recipes.rlhf.config import RlhfConfig
+from groundrule.recipes.trained_policy import Trained, served_policy
 from groundrule.rollouts.answer import AnswerOnce
 from groundrule.training.drift import answer_kl
-from groundrule.training.lora_trainer import TrainerSettings
 
 EVALUATION = "evaluation"
 """The purpose that all policies of a comparison answer for, and the folder of what they said."""
-
-
-@dataclass(frozen=True)
-class Trained:
-    """A policy that was trained: its checkpoint, and the shape of its adapter."""
-
-    checkpoint: Path
-    lora: LoraSettings
 
 
 @dataclass(frozen=True)
@@ -74,22 +63,9 @@ async def answering(
     config: RlhfConfig, purpose: str, trained: Trained | None = None
 ) -> AsyncIterator[Answering]:
     """The policy behind an endpoint; one purpose draws the same random numbers whoever answers."""
-    backend = LocalBackend(
-        device=config.policy.device,
-        settings=TrainerSettings(lora=trained.lora) if trained else TrainerSettings(),
-        seed=derive(config.run.seed, "rlhf", purpose),
-    )
-    model = TrainableModel(
-        name=config.run.name, project=config.run.project, base_model=config.policy.base_model
-    )
-    with tempfile.TemporaryDirectory(prefix="groundrule-") as scratch:
-        try:
-            await backend.register_at(model, Path(scratch) / "run", {})
-            if trained:
-                await on_model_thread(_put_on, backend, model, trained.checkpoint)
-            yield Answering(config, backend, model)
-        finally:
-            await backend.close()
+    seed = derive(config.run.seed, "rlhf", purpose)
+    async with served_policy(config.policy, config.run, trained, seed=seed) as (backend, model):
+        yield Answering(config, backend, model)
 
 
 async def kept_answers(
@@ -100,12 +76,3 @@ async def kept_answers(
         return read_groups(path)
     async with answering(config, EVALUATION, trained) as policy:
         return await policy.sample_once(path, scenarios, config.evaluation.attempts)
-
-
-def _put_on(backend: LocalBackend, model: TrainableModel, checkpoint: Path) -> None:
-    from safetensors.torch import load_file
-
-    served = backend.served(model)
-    with served.language_model.lock:
-        load_adapter_state(served.language_model, load_file(checkpoint / ADAPTER))
-    served.engine.publish(1)
