@@ -86,6 +86,10 @@ def test_every_dependency_is_justified_in_the_docs():
 DATA_FILES = [
     "py.typed",
     "llm/prices.toml",
+    "prompt_learning/prompts/contradiction.md",
+    "prompt_learning/prompts/gepa.md",
+    "prompt_learning/prompts/reflect.md",
+    "prompt_learning/prompts/rewrite.md",
     "rewards/constitution/texts/customer-support.toml",
     "rewards/constitution/texts/helpful-honest-harmless.toml",
     "rewards/prompts/checklist.md",

@@ -10,6 +10,7 @@ import pytest
 from groundrule.errors import ConfigError
 from groundrule.recipes.config import TrainingConfig, load_config, parse_config
 from groundrule.recipes.constitution.config import load_constitutional_config
+from groundrule.recipes.prompt_learning.config import load_prompt_config
 from groundrule.recipes.rlhf.config import load_rlhf_config
 from groundrule.rewards import Rubric
 
@@ -31,9 +32,12 @@ def configurations() -> list[Path]:
 
 @pytest.mark.parametrize("path", configurations(), ids=lambda p: p.relative_to(ROOT).as_posix())
 def test_every_configuration_in_this_repository_can_be_loaded(path):
-    load = {"rlhf.toml": load_rlhf_config, "constitution.toml": load_constitutional_config}.get(
-        path.name, load_config
-    )
+    chains = {
+        "rlhf.toml": load_rlhf_config,
+        "constitution.toml": load_constitutional_config,
+        "prompt.toml": load_prompt_config,
+    }
+    load = chains.get(path.name, load_config)
     assert load(path).run.name
 
 

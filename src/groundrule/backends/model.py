@@ -60,6 +60,8 @@ class Model(BaseModel):
     base_path: str | None = None
     """Where runs are kept; None: the backend's choice (`./runs`)."""
     report_metrics: list[str] | None = None
+    system_prompt: str | None = None
+    """What agents are given in place of the scenarios' own system prompt; None: that."""
 
     trainable: Literal[False, True] = False
     _client: Any = PrivateAttr(default=None)
@@ -110,6 +112,7 @@ class Model(BaseModel):
             model=self.get_inference_name(),
             version=version,
             api_key=self.inference_api_key or "",
+            system_prompt=self.system_prompt,
         )
 
     async def log(

@@ -21,11 +21,15 @@ def command(
     from groundrule.recipes.prompt_learning.config import load_prompt_config
     from groundrule.recipes.prompt_learning.files import PROMPT_FILE
     from groundrule.recipes.prompt_learning.run import learn_prompt
+    from groundrule.recipes.prompt_learning.turns import learn_in_turns
 
     given = changes_of(changes, folder=folder, seed=seed)
     if rounds is not None:
         given["learn.rounds"] = rounds
     checked = load_prompt_config(config, given)
     click.echo(f"run folder: {checked.folder}")
+    if len(checked.learn.turns) > 1 or checked.learn.turns[0] != "prompt":
+        run_sync(learn_in_turns(checked, report=click.echo))
+        return
     run = run_sync(learn_prompt(checked, report=click.echo))
     click.echo(f"prompt: {run / PROMPT_FILE}; history: groundrule prompt log {run}")

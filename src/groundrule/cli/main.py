@@ -32,9 +32,14 @@ VERBS = {
         "judge_eval",
         "Measure a judge on answers of known order, or look for reward hacking in a run.",
     ),
+    "learn-prompt": (
+        "learn_prompt",
+        "Learn lessons below a system prompt from the judge's words, each tested before it is kept.",
+    ),
     "models": ("models", "Fetch and list the models that need no hub."),
     "plan": ("plan", "Say how much memory a training takes, and whether it fits."),
     "prefs": ("prefs", "Make, check and convert preferences, from people or from the groups of a run."),
+    "prompt": ("prompt", "Read the versions of a learned prompt, where each comes from, and go back to one."),
     "rank": ("rank", "Let a person put answers into order, in a web page on this machine."),
     "reward-bench": ("reward_bench", "Measure a reward function on labelled answers before training on it."),
     "rlhf": (

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -22,6 +23,8 @@ from groundrule.data.protocols import ChatReply, ChatRequest, Policy
 from groundrule.data.scenario import Scenario
 from groundrule.data.score import Score, Scores
 from groundrule.data.trajectory import Trajectory
+
+_FEEDBACK = re.compile(r'^## Feedback\n(".*")$', re.MULTILINE)
 
 Kind = Literal["helpful", "useless", "harmful", "lowering"]
 
@@ -169,9 +172,13 @@ class SimulatedJudge:
     groups: int = field(default=0, init=False)
 
     async def score(self, group: TrajectoryGroup) -> Scores:
-        """Not clipped: noise at an end of the scale would otherwise look like an effect."""
+        """Not clipped: noise at an end of the scale would otherwise look like an effect.
+
+        The noise follows from what is judged, not from how many groups came before.
+        """
         self.groups += 1
-        common = random.Random(derive("group", self.world.seed, group.scenario_id, self.groups))
+        answers = [last_answer(member.messages()) for member in group]
+        common = random.Random(derive("group", self.world.seed, group.scenario_id, *answers))
         shift = common.gauss(0.0, self.world.group_noise)
         return Scores([self._score(member, shift, common) for member in group])
 
@@ -194,7 +201,8 @@ class SimulatedJudge:
 class SimulatedWriter:
     """A chat client that writes lessons: the right one for a complaint, or something that does no good.
 
-    It answers the prompts of `Reflector` and of `best_of_n`. What it says depends on its seed and the prompt.
+    It answers the prompts of `Reflector`, of `best_of_n` and of the adapter to gepa. What it says depends on its seed and
+    the prompt. A whole playbook that it writes keeps every lesson of the old one, which a real model may not.
     """
 
     world: World
@@ -207,11 +215,12 @@ class SimulatedWriter:
     async def complete(self, request: ChatRequest) -> ChatReply:
         """The reply in the format that the prompt asks for."""
         self.calls += 1
-        system, user = (text_of(message.get("content")) for message in request.messages[:2])
-        rng = random.Random(
-            derive("writer", self.seed, self.world.seed, system, user, request.params.get("seed"))
-        )
-        return ChatReply(json.dumps(self._said(json.loads(user), rng)), cost_usd=0.0)
+        read = [text_of(message.get("content")) for message in request.messages[:2]]
+        rng = random.Random(derive("writer", self.seed, self.world.seed, *read, request.params.get("seed")))
+        if request.messages[0]["role"] == "user":
+            lessons = self._said(_material_of_gepa(read[0]), rng)["lessons"]
+            return ChatReply("\n".join(["```", *lessons, "```"]), cost_usd=0.0)
+        return ChatReply(json.dumps(self._said(json.loads(read[1]), rng)), cost_usd=0.0)
 
     def _said(self, material: dict[str, Any], rng: random.Random) -> dict[str, Any]:
         if "COMPLAINTS" not in material:
@@ -242,3 +251,15 @@ class SimulatedWriter:
         if rng.random() < self.right:
             return next((h.lesson for h in HABITS if h.complaint == complaint), HABITS[-1].lesson)
         return rng.choice([habit.lesson for habit in HABITS if habit.kind != "helpful"])
+
+
+def _material_of_gepa(prompt: str) -> dict[str, Any]:
+    """The prompt of the adapter to gepa in the form of the others: the remarks on single answers are the complaints."""
+    lessons = prompt.split("```")[1].strip().splitlines()
+    remarks = [json.loads(said) for said in _FEEDBACK.findall(prompt)]
+    return {
+        "LESSONS": [{"text": text} for text in lessons],
+        "COMPLAINTS": [{"complaint": remark, "examples": []} for remark in remarks],
+        "TRIED_BEFORE": [],
+        "PLAYBOOK": {},
+    }

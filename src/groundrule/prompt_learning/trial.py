@@ -8,16 +8,19 @@ judgements falls out of the comparison.
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean
+from typing import Any
 
+from groundrule._util.aio import or_raise, settle
 from groundrule._util.seed import derive
 from groundrule.data.group import TrajectoryGroup
 from groundrule.data.messages import last_answer
 from groundrule.data.protocols import Policy, Rollout, Scorer
 from groundrule.data.scenario import Scenario
 from groundrule.data.trajectory import Trajectory
+from groundrule.errors import BudgetError, GatherError
 from groundrule.prompt_learning.playbook import hash_of
 from groundrule.rewards.apply import apply_scores
 from groundrule.rewards.frozen_spec import FrozenSpec
@@ -42,6 +45,11 @@ class Seen:
     """Of the means of other scorers: new - old; those that gave no score are missing."""
 
 
+def scenario_facts(scenario: Scenario) -> dict[str, Any]:
+    """Question, passage and metadata; never its reference, which only a verifier may see."""
+    return {**scenario.metadata, "question": scenario.question, "context": scenario.context}
+
+
 @dataclass
 class Trial:
     """Who answers, who judges, and how often."""
@@ -57,23 +65,34 @@ class Trial:
     max_concurrency: int | None = 64
     max_exceptions: float = 0.5
     timeout_s: float | None = 600.0
+    facts: Callable[[Scenario], dict[str, Any]] = field(default=scenario_facts)
+    """What scorers may know of a scenario."""
     rollouts: int = field(default=0, init=False)
     """Attempts made so far."""
+    _spent: BudgetError | None = field(default=None, init=False, repr=False)
 
     async def groups(
         self, prompts: Sequence[str], scenarios: Sequence[Scenario], *seed: object
     ) -> list[TrajectoryGroup]:
-        """A scored group for each scenario, with `attempts` answers under each prompt."""
+        """A scored group for each scenario, with `attempts` answers under each prompt.
+
+        Raises `BudgetError` where the budget ends in the middle: half a comparison is none.
+        """
         pending = [self._pending(prompts, scenario, *seed) for scenario in scenarios]
-        gathered = await gather_trajectory_groups(
-            pending,
-            pbar_desc=None,
-            max_exceptions=self.max_exceptions,
-            max_concurrency=self.max_concurrency,
-            timeout_s=self.timeout_s,
-        )
+        try:
+            gathered = await gather_trajectory_groups(
+                pending,
+                pbar_desc=None,
+                max_exceptions=self.max_exceptions,
+                max_concurrency=self.max_concurrency,
+                timeout_s=self.timeout_s,
+            )
+        except GatherError as error:
+            raise (self._spent or error) from error
+        if self._spent:
+            raise self._spent
         self.rollouts += len(prompts) * self.attempts * len(scenarios)
-        return [await self._scored(group) for group in gathered]
+        return or_raise(await settle([self._scored(group) for group in gathered]))
 
     def _pending(self, prompts: Sequence[str], scenario: Scenario, *seed: object) -> TrajectoryGroup:
         members = [(prompt, attempt) for prompt in prompts for attempt in range(self.attempts)]
@@ -84,15 +103,22 @@ class Trial:
                 for prompt, attempt in members
             ],
             scenario_id=scenario.id,
-            metadata=scenario_facts(scenario),
+            metadata=self.facts(scenario),
         )
 
     async def _attempt(self, prompt: str, scenario: Scenario, seed: int) -> Trajectory:
-        trajectory = await self.rollout(replace(self.policy, system_prompt=prompt, seed=seed), scenario)
+        try:
+            trajectory = await self.rollout(replace(self.policy, system_prompt=prompt, seed=seed), scenario)
+        except BudgetError as error:
+            self._spent = error
+            raise
         return trajectory.model_copy(update={"metadata": {**trajectory.metadata, PROMPT: hash_of(prompt)}})
 
     async def _scored(self, group: TrajectoryGroup) -> TrajectoryGroup:
         scores = await scores_or_reasons(FrozenSpec(self.scorer, self.spec), group)
+        for score in scores:
+            if score.reason and score.reason.startswith(BudgetError.__name__):
+                raise BudgetError(score.reason.partition(": ")[2])
         scored = apply_scores(group, scores, name=JUDGE)
         for name, guard in self.guards.items():
             said = await scores_or_reasons(FrozenSpec(guard, self.spec), group)
@@ -100,11 +126,6 @@ class Trial:
                 if score.value is not None:
                     member.metrics[f"guard/{name}"] = score.value
         return scored
-
-
-def scenario_facts(scenario: Scenario) -> dict[str, object]:
-    """What scorers may know of a scenario. Its reference is for those alone that have no part in a lesson's words."""
-    return {**scenario.metadata, "question": scenario.question, "context": scenario.context}
 
 
 def seen(group: TrajectoryGroup, old: str, new: str) -> Seen | None:

@@ -46,6 +46,9 @@ class PolicyConfig(Section):
     """`cpu`, `cuda`, `mps`; None: the best that is there."""
     system: str | None = None
     """Replaces the scenarios' own system prompt."""
+    playbook: str | None = None
+    """A prompt file with lessons below the system prompt, such as `prompt.txt` of a `groundrule learn-prompt` run. The
+    agent is given all of it; answers are judged by the system prompt alone."""
     max_tokens: int = Field(default=40, ge=1)
     """Longest answer. An answer that is cut there counts as truncated in the metrics."""
     temperature: float = Field(default=0.7, gt=0)

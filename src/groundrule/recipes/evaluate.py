@@ -17,6 +17,7 @@ from groundrule.data.scenario import Scenario
 from groundrule.data.score import Score
 from groundrule.data.trajectory import Trajectory
 from groundrule.rewards.checks import check_answer, summarise
+from groundrule.rewards.frozen_spec import by_spec
 from groundrule.rewards.scoring import scores_or_reasons
 from groundrule.rollouts.gather import gather_trajectories
 
@@ -34,13 +35,15 @@ class Evaluator:
     timeout_s: float | None = None
     verified: bool = False
     """Whether a verifier has a part in the score."""
+    spec: str | None = None
+    """What answers are judged by, where it is not what the agent is given."""
     sample: Callable[[TrainableModel], Awaitable[Attempts]] | None = None
     """Several sampled answers to each scenario, verified; see `recipes.attempts`."""
 
     async def evaluate(self, model: TrainableModel, *, step: int) -> Evaluation:
         """The record that goes into the run folder."""
         groups = await self.attempts(model)
-        scores = [await score_alone(self.scorer, group) for group in groups]
+        scores = [await score_alone(by_spec(self.scorer, self.spec), group) for group in groups]
         found = record(step, self.scenarios, [answer_of(g) for g in groups], scores)
         if self.sample is not None:
             found["attempts"] = await self.sample(model)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from itertools import takewhile
 
 from groundrule.data.group import TrajectoryGroup
-from groundrule.data.messages import system_prompt_of
+from groundrule.data.messages import prompt_hash, system_prompt_of
 from groundrule.data.protocols import Scorer
 from groundrule.data.records import write_groups
 from groundrule.data.scenario import Scenario
@@ -21,6 +21,7 @@ from groundrule.recipes.judging import degraded_line, judge_metrics, purchase_fo
 from groundrule.recipes.training import Training
 from groundrule.rewards.apply import apply_scores
 from groundrule.rewards.economy import LEFT_OUT
+from groundrule.rewards.frozen_spec import by_spec
 from groundrule.rewards.scoring import scores_or_reasons
 from groundrule.rollouts.gather import gather_trajectory_groups
 
@@ -51,7 +52,7 @@ async def gather(
 
     What stops the run is kept in its folder, for `groundrule doctor`.
     """
-    judge = _Judge(scorer, judged, "reward" if t.verified else "ruler")
+    judge = _Judge(by_spec(scorer, t.spec), judged, "reward" if t.verified else "ruler")
     with _noted(t):
         groups = await gather_trajectory_groups(
             groups_of(scenarios, attempt, t.config.train.group_size, verified=t.verified),
@@ -87,7 +88,7 @@ class _Judge:
 
     async def __call__(self, group: TrajectoryGroup) -> TrajectoryGroup | None:
         try:
-            check_one_system_prompt(group)
+            group = with_prompt_hash(group)
             if group.scenario_id not in self.judged:
                 return apply_scores(group, [Score.none(LEFT_OUT) for _ in group], name=self.name)
             return apply_scores(group, await scores_or_reasons(self.scorer, group), name=self.name)
@@ -106,8 +107,11 @@ def costs_so_far() -> dict[str, float | None]:
     }
 
 
-def check_one_system_prompt(group: TrajectoryGroup) -> None:
-    """Members that were told different things cannot be compared by one rule."""
+def with_prompt_hash(group: TrajectoryGroup) -> TrajectoryGroup:
+    """Each member with the hash of its system prompt in `metadata["prompt"]`.
+
+    Members that were told different things cannot be compared by one rule: that is a `TrainingError`.
+    """
     prompts = [_opening(member) for member in group]
     differing = [i for i, prompt in enumerate(prompts) if prompt != prompts[0]]
     if differing:
@@ -117,6 +121,10 @@ def check_one_system_prompt(group: TrajectoryGroup) -> None:
             f"cannot be compared ({len(differing)} of {len(prompts)} differ); the rollout must give all attempts at a "
             "scenario the same system prompt"
         )
+    return group.with_members(
+        member.model_copy(update={"metadata": {**member.metadata, "prompt": prompt_hash(prompt)}})
+        for member, prompt in zip(group, prompts, strict=True)
+    )
 
 
 def _opening(member: Trajectory) -> str:

@@ -18,6 +18,7 @@ from groundrule.llm.cost import Budget, Ledger, use_ledger
 from groundrule.recipes.attempts import Sampler, vote_by
 from groundrule.recipes.config import TrainingConfig
 from groundrule.recipes.evaluate import Evaluator, summary_line
+from groundrule.recipes.given_prompt import learned_prompt
 from groundrule.recipes.judging import estimate, run_budget, step_budget
 from groundrule.recipes.off_policy import Source, source_of
 from groundrule.recipes.reward import (
@@ -102,6 +103,7 @@ async def _prepare(
     scenarios = load_scenarios(config.scenarios.source, split="train")[: config.scenarios.limit]
     held_out = load_scenarios(config.scenarios.source, split="held-out")[: config.scenarios.held_out_limit]
     _check(config, scenarios, held_out)
+    learned = learned_prompt(config, [*scenarios, *held_out])
     verifier = verifier_of(config)
     scores = scorer or reward_of(config, verifier)
     make_backend = backend_class(config.policy.backend)
@@ -112,6 +114,9 @@ async def _prepare(
     # Without the folder's own name: a run that was moved is still the same run.
     kept = config.model_dump(mode="json", exclude={"run": {"folder"}})
     await backend.register_at(model, config.folder, kept)
+    if learned is not None:
+        learned.keep_in(config.folder)
+        model.system_prompt = learned.text
     if config.ppo is not None and not config.ppo.apart:
         await _check_reward_model(scores, backend, model)
     agent = rollout or answer_once(config, model)
@@ -119,6 +124,7 @@ async def _prepare(
     evaluator = Evaluator(
         held_out, scores, greedy, backend, config.train.max_exceptions, config.train.rollout_timeout_s
     )
+    evaluator.spec = learned.spec if learned else None
     if verifier is not None:
         _verify(evaluator, verifier, agent, config)
     return Training(
@@ -131,6 +137,7 @@ async def _prepare(
         evaluator if held_out else None,
         report,
         verified=verifier is not None,
+        spec=evaluator.spec,
     )
 
 

@@ -31,6 +31,8 @@ class Training:
     report: Report
     verified: bool = False
     """Whether a verifier has a part in the reward."""
+    spec: str | None = None
+    """What answers are judged by, where the agent is given more than that; None: by what it is given."""
     expected: CallCost | None = None
     """What a judge call is expected to take; None where judging is free."""
 

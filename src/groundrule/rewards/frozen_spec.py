@@ -29,6 +29,11 @@ class FrozenSpec:
         return await self.scorer.score(group.with_members(under_spec(t, self.spec) for t in group))
 
 
+def by_spec(scorer: Scorer, spec: str | None) -> Scorer:
+    """The scorer under the spec; as it is where there is none."""
+    return scorer if spec is None else FrozenSpec(scorer, spec)
+
+
 def under_spec(trajectory: Trajectory, spec: str) -> Trajectory:
     """The attempt with the spec for its system prompt, in every conversation; nothing else changes."""
     histories = [

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from groundrule.models import embedded
 from groundrule.prompt_learning.settings import PromptSettings
@@ -16,6 +16,7 @@ from groundrule.recipes.config import (
     ScenarioConfig,
     Section,
     TrainingConfig,
+    TrainSection,
 )
 from groundrule.recipes.config_file import read_config
 
@@ -63,6 +64,9 @@ class LearnConfig(PromptSettings):
     """Held-out scenarios that are kept for the final test and decide nothing; 0: no final test."""
     playbook: str | None = None
     """A prompt file to begin with, such as an earlier run's; None: no lessons."""
+    turns: tuple[Literal["prompt", "weights"], ...] = ("prompt",)
+    """In which order prompt and weights learn, such as `["prompt", "weights", "prompt"]`: then each turn is a run
+    folder of its own, and `[train]` says how the weights are trained."""
     drop_absorbed: bool = False
     """Before the first round test every lesson by its removal and drop what is not needed any more, as after a
     training of the weights."""
@@ -93,8 +97,22 @@ class PromptConfig(Section):
     judge: JudgeConfig = JudgeConfig()
     reflection: ReflectionConfig = ReflectionConfig()
     learn: LearnConfig = LearnConfig()
+    train: TrainSection = TrainSection()
     budget: RunBudget = RunBudget()
     run: PromptRun = PromptRun()
+
+    @model_validator(mode="after")
+    def _turns_can_be_taken(self) -> PromptConfig:
+        if not self.learn.turns:
+            raise ValueError('learn.turns is empty; write ["prompt"], or ["prompt", "weights", "prompt"]')
+        if "weights" in self.learn.turns and not (
+            self.policy.model.startswith("local/") and not self.policy.run
+        ):
+            raise ValueError(
+                f"learn.turns trains weights, which needs a local model, and policy.model is {self.policy.model!r}; "
+                "write 'local/NAME' with a folder or an id, and leave policy.run out"
+            )
+        return self
 
     @property
     def folder(self) -> Path:

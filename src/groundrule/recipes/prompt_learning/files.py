@@ -1,5 +1,6 @@
 """What learning a prompt leaves in its run folder beside what every run has.
 
+spec.txt                    the system prompt that answers are judged by
 prompt.txt                  the best prompt so far: the spec, and the lessons below it; may be edited by hand
 rounds/step-000003.json     what a round saw, asked, refused, tested and decided
 rounds/absorbed.json        which lessons were dropped before the first round, and how that was tested
@@ -15,14 +16,33 @@ from pathlib import Path
 from typing import Any
 
 from groundrule._util.files import write_atomic
-from groundrule.errors import ConfigError
+from groundrule.errors import ConfigError, RunError
 from groundrule.prompt_learning.absorbed import Dropped
 from groundrule.prompt_learning.learner import LearnerState, PromptLearner
 from groundrule.prompt_learning.playbook import read_playbook
 from groundrule.prompt_learning.versions import Version
 
-PROMPT_FILE = "prompt.txt"
+PROMPT_FILE, SPEC_FILE = "prompt.txt", "spec.txt"
 _ROUNDS = "rounds"
+
+
+def keep_spec(folder: Path, spec: str) -> None:
+    """Note the spec in the run folder; raises `RunError` where the run began under another one."""
+    path = folder / SPEC_FILE
+    if path.exists() and path.read_text("utf-8").strip() != spec.strip():
+        raise RunError(
+            f"{folder} was begun with another system prompt ({path}), by which everything so far was judged; use that "
+            "one, or another folder"
+        )
+    write_atomic(path, f"{spec}\n")
+
+
+def read_spec(folder: Path) -> str:
+    """The spec of a run; raises `RunError` where none is noted."""
+    path = folder / SPEC_FILE
+    if not path.exists():
+        raise RunError(f"{folder} has no {SPEC_FILE}; name a run of groundrule learn-prompt")
+    return path.read_text("utf-8").rstrip("\n")
 
 
 def write_prompt(folder: Path, learner: PromptLearner) -> None:

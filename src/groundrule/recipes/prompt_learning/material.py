@@ -37,15 +37,18 @@ def material_of(config: PromptConfig) -> Material:
             "test lessons on; hold out more, or lower learn.final"
         )
     tested = held_out[: len(held_out) - learn.final]
-    return Material(_spec_of(config, [*train, *held_out]), train, tested, held_out[len(tested) :])
+    return Material(
+        only_spec(config.policy.system, [*train, *held_out]), train, tested, held_out[len(tested) :]
+    )
 
 
-def _spec_of(config: PromptConfig, scenarios: Sequence[Scenario]) -> str:
-    specs = {config.policy.system or scenario.system for scenario in scenarios}
+def only_spec(system: str | None, scenarios: Sequence[Scenario]) -> str:
+    """The system prompt of all scenarios, or `system` in its place. None, or several, is a `ConfigError`."""
+    specs = {system or scenario.system for scenario in scenarios}
     if len(specs) > 1:
         raise ConfigError(
-            f"the scenarios have {len(specs)} different system prompts, but one prompt is learned at a time; set "
-            "policy.system, or learn each from a file of its own"
+            f"the scenarios have {len(specs)} different system prompts, but lessons stand below one; set "
+            "policy.system, or take each from a file of its own"
         )
     spec = min(specs)
     if not spec.strip():

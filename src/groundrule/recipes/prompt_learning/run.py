@@ -28,6 +28,7 @@ from groundrule.recipes.prompt_learning.config import PromptConfig
 from groundrule.recipes.prompt_learning.files import (
     PROMPT_FILE,
     absorbed_path,
+    keep_spec,
     read_text,
     take_hand_edits,
     write_absorbed,
@@ -71,6 +72,7 @@ async def learn_prompt(
     material = material_of(config)
     kept = config.model_dump(mode="json", exclude={"run": {"folder"}, "budget": True})
     with Run.open_or_create(config.folder, kept) as run, _ledger(config, run) as ledger:
+        keep_spec(run.folder, material.spec)
         try:
             async with agent_of(config, rollout) as (agent, policy):
                 trial = await _trial(config, material.spec, agent, policy, scorer, report)
