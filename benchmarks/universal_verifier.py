@@ -1,7 +1,7 @@
 """The universal verifier on answers of known truth: precision and recall of each layer and of all together.
 
     python benchmarks/universal_verifier.py --judges simulated
-    python benchmarks/universal_verifier.py --judges local [--items 100]      # the embedded model: hours on two cores
+    python benchmarks/universal_verifier.py --judges local [--items 100]      # the embedded model
 
 The simulated judge knows the truth and says the opposite in a share of its replies; half of the errors, or none, are
 the same in every vote. It always quotes the answer itself, so the check of quotes takes nothing off: of a judge that
@@ -21,6 +21,7 @@ from typing import Any
 from _machine import publish
 from _universal_items import NOT_FORESEEN, Item, items, master_keys, truth_of
 
+from groundrule._util.aio import or_raise, settle
 from groundrule.data.protocols import ChatReply, ChatRequest
 from groundrule.errors import JudgeError, LlmError
 from groundrule.rewards import Rubric, UniversalVerifier
@@ -31,6 +32,7 @@ from groundrule.rewards.universal.simulated import NoisyExaminer
 from groundrule.rewards.verifiers import verify_exact
 
 ACCEPTS_AT = 0.5
+AT_ONCE = 32
 LOCAL = "local/smollm2-135m"
 ERRORS = (0.10, 0.25)
 COMMON = (0.0, 0.5)
@@ -106,10 +108,16 @@ def ways(judge: Any) -> dict[str, Accepts]:
     }
 
 
+async def each(accepts: Accepts, everything: Sequence[Item]) -> list[bool | None]:
+    """A local model answers calls that wait at the same time in one batch."""
+    at_once = asyncio.Semaphore(AT_ONCE)
+    return or_raise(await settle([accepts(item) for item in everything], limit=at_once))
+
+
 async def measure(accepts: Accepts, everything: Sequence[Item], judge: Any) -> dict[str, Any]:
     """Precision and recall with intervals, and what it took."""
     before = getattr(judge, "calls", 0)
-    said = [await accepts(item) for item in everything]
+    said = await each(accepts, everything)
     passed = [item for item, yes in zip(everything, said, strict=True) if yes]
     right = [item for item in everything if item.is_right]
     return {
@@ -142,15 +150,15 @@ async def key_report(everything: Sequence[Item], judge: Any) -> dict[str, Any]:
     ]
     verifier = by(UniversalVerifier(None, judge, layers=("reference",)))
     believed = single_call(judge)
-    found = [item for item in keys if await verifier(item)]
+    found = [item for item, yes in zip(keys, await each(verifier, keys), strict=True) if yes]
     unforeseen = [Item(tasks[0].question, tasks[0].reference, text, False) for text in NOT_FORESEEN]
     return {
         "answers": len(keys),
         "a_task": len(master_keys("?")),
         "accepted": len(found),
-        "accepted_by_one_call": sum([bool(await believed(item)) for item in keys]),
+        "accepted_by_one_call": sum(map(bool, await each(believed, keys))),
         "not_foreseen": len(unforeseen),
-        "not_foreseen_accepted": sum([bool(await verifier(item)) for item in unforeseen]),
+        "not_foreseen_accepted": sum(map(bool, await each(verifier, unforeseen))),
         "which": [item.answer for item in found[:10]],
     }
 
