@@ -2,7 +2,8 @@
 
 The fallback procedure (Wiens 2003; online by Tian and Ramdas 2021): every test has its own share of alpha, and a test
 that rejects hands its level on to the next one. Whatever depends on what, the chance of even one false acceptance in
-the sequence is at most alpha. Within a test the level is divided among its looks, so that it may stop at any of them.
+the sequence is at most alpha. The shares T / ((i + T)(i + T + 1)) of tests i = 0, 1, 2, ... add up to 1, however many
+tests there are, and those of the first T to a half. Within a test the level is divided among its looks, so that it may stop at any of them.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ class ErrorBudget:
 
     alpha: float
     """The chance of a single false acceptance among all tests."""
-    tests: int
-    """How many tests the shares are made for; after them there is no budget, only what was handed on."""
+    half: int
+    """T: how many tests have half of alpha for themselves."""
     done: int = 0
     handed_on: float = 0.0
     """The level of the last test, if it rejected its hypothesis."""
@@ -26,14 +27,14 @@ class ErrorBudget:
     def __post_init__(self) -> None:
         if not 0.0 < self.alpha < 1.0:
             raise ValueError(f"alpha is {self.alpha}; it is a probability between 0 and 1")
-        if self.tests < 1:
-            raise ValueError(f"tests is {self.tests}; plan for 1 or more")
+        if self.half < 1:
+            raise ValueError(f"half is {self.half}; plan for 1 test or more")
 
     @property
     def level(self) -> float:
         """Of the next test."""
-        share = self.alpha / self.tests if self.done < self.tests else 0.0
-        return share + self.handed_on
+        place = self.done + self.half
+        return self.alpha * self.half / (place * (place + 1)) + self.handed_on
 
     def after(self, *, accepted: bool) -> ErrorBudget:
         """The budget once the next test has been decided."""

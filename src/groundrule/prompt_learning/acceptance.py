@@ -72,9 +72,12 @@ def looked(
     mean = fmean(differences) if differences else 0.0
     p = sign_flip_p(differences, bound=bound)
     after = replace(standing, looks=(*standing.looks, Look(len(data), mean, p, level)))
-    if mean <= bound:
+    if not data:
+        return replace(after, reason="no scenario has scores under both prompts")
+    is_enough = len(data) >= _FEWEST
+    if mean <= bound and (is_enough or is_last):
         return replace(after, outcome="futile", reason=f"no better: {mean:+.3f} on {len(data)} scenarios")
-    if p <= level and len(data) >= _FEWEST:
+    if p <= level and is_enough:
         broken = broken_guard(data, bounds)
         return replace(after, outcome="guarded" if broken else "accepted", reason=broken or "")
     if is_last:

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from groundrule.data.group import TrajectoryGroup
-from groundrule.data.messages import last_answer
+from groundrule.data.messages import last_answer, text_of
 from groundrule.data.trajectory import Trajectory
 from groundrule.rewards.checks import content_words
 
@@ -22,6 +22,8 @@ _QUOTES = re.compile(r"\"([^\"]{3,})\"|“([^”]{3,})”|«([^»]{3,})»")
 ALIKE = 0.5
 """Shared content words, as a part of the shorter complaint's, from which two complaints are the same."""
 _FEWEST_WORDS = 2
+_OF_ANY_ANSWER = frozenset({"agent", "answer", "assistant", "reply", "response", "trajectory"})
+"""Words by which no two complaints are alike: nearly every one has them."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +133,8 @@ def prompt_ids(groups: Iterable[TrajectoryGroup]) -> set[str]:
 
 
 def _alike(one: set[str], other: set[str]) -> bool:
-    return len(one & other) >= ALIKE * min(len(one), len(other))
+    shared = one & other
+    return len(shared) >= ALIKE * min(len(one), len(other)) and not shared <= _OF_ANY_ANSWER
 
 
 def _reliability(group: TrajectoryGroup) -> float:
@@ -161,4 +164,4 @@ def _contrast(name: str, group: TrajectoryGroup, least_gap: float) -> Contrast |
 
 def _task(trajectory: Trajectory) -> str:
     asked = [m for m in trajectory.messages() if m.get("role") == "user"]
-    return str(asked[0].get("content") or "") if asked else ""
+    return text_of(asked[0].get("content")) if asked else ""

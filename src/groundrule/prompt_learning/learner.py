@@ -28,6 +28,9 @@ from groundrule.prompt_learning.versions import Pool, Version, gains_after
 
 MOST_TRIED = 20
 """Lessons that did not help which the reflection model is told of."""
+MOST_TESTS = 3
+"""Of one edit, where the first ones ended below `PROMISING` and above their level."""
+PROMISING = 0.05
 
 
 @dataclass(frozen=True)
@@ -37,15 +40,18 @@ class Proposed:
     edit: Edit
     evidence: tuple[Mapping[str, Any], ...]
     """The contrasts that it names."""
+    tests: int = 0
+    """How often it has been tested to the end."""
 
     def to_dict(self) -> dict[str, Any]:
         """For files."""
-        return {"edit": self.edit.to_dict(), "evidence": [dict(one) for one in self.evidence]}
+        evidence = [dict(one) for one in self.evidence]
+        return {"edit": self.edit.to_dict(), "evidence": evidence, "tests": self.tests}
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Proposed:
         """From a file."""
-        return cls(Edit.from_dict(record["edit"]), tuple(record["evidence"]))
+        return cls(Edit.from_dict(record["edit"]), tuple(record["evidence"]), record["tests"])
 
 
 _Entry = tuple[Proposed, Tested, tuple[Playbook, str]]
@@ -120,7 +126,7 @@ class PromptLearner:
         if not self.scenarios:
             raise ConfigError("there are no scenarios to test a prompt on; hold some out of the training")
         if self.state is None:
-            budget = ErrorBudget(self.settings.alpha, self.settings.tests)
+            budget = ErrorBudget(self.settings.alpha, self.settings.half_of_tests)
             self.state = LearnerState(budget, Pool(size=self.settings.pool))
         self._leaks = Leaks.of([*self.scenarios, *self.known], self.spec)
 
@@ -148,7 +154,7 @@ class PromptLearner:
     async def update(self, groups: Sequence[TrajectoryGroup]) -> Update:
         """One round. Raises `JudgeError` or `LlmError` where the reflection model gives nothing usable; then nothing
         has changed."""
-        self._check_prompts(groups)
+        self._check_groups(groups)
         evidence = collect(
             groups,
             least_reliability=self.settings.least_reliability,
@@ -163,7 +169,6 @@ class PromptLearner:
         self.state.round = number
         accepted = self._settled(tested)
         self._go_on(accepted, [*(one for one, *_ in tested), *kept[self.settings.edits :]], tested)
-        self.state.tried += [one.edit.text for one, _ in refused if one.edit.text]
         self.state.tried = self.state.tried[-MOST_TRIED:]
         self.record = _record(number, before, evidence, refused, tested, accepted)
         return Update(self.policy, self._metrics(evidence, refused, tested, accepted))
@@ -180,8 +185,10 @@ class PromptLearner:
         self, accepted: Version | None, proposed: Sequence[Proposed], tested: Sequence[_Entry]
     ) -> None:
         """What the next round starts from, and with."""
-        decided = [one for one, test, _ in tested if test.standing.outcome != "open"]
-        self.state.carried = [one for one in proposed if one not in decided]
+        decided = [one for one, test, _ in tested if not self._is_to_go_on(one, test)]
+        failed = [one for one, test, _ in tested if test.standing.outcome == "not shown"]
+        going_on = [one for one in proposed if one not in decided]
+        self.state.carried = [replace(one, tests=one.tests + (one in failed)) for one in going_on]
         head = self.state.pool.head
         if accepted is not None and accepted is not head and accepted.parent != head.number:
             # It helped beside another prompt; next it is tested beside the best one.
@@ -201,19 +208,21 @@ class PromptLearner:
         kept: list[Proposed] = []
         refused: list[tuple[Proposed, str]] = []
         for one in proposed:
-            reason = await self._refusal(one.edit, [other.edit.text for other in kept])
+            reason = await self._refusal(one.edit, [other.edit for other in kept])
             if reason is None:
                 kept.append(one)
             else:
                 refused.append((one, reason))
         return kept, refused
 
-    async def _refusal(self, edit: Edit, others: Sequence[str]) -> str | None:
+    async def _refusal(self, edit: Edit, others: Sequence[Edit]) -> str | None:
         reason = refusal_of(edit, self.parent.playbook, self.spec, self._leaks)
-        if reason is not None or edit.action == "remove":
+        if reason is not None:
             return reason
-        if edit.text in others:
+        if any((edit.text or edit.lesson) == (other.text or other.lesson) for other in others):
             return "it is proposed twice"
+        if edit.action == "remove":
+            return None
         if edit.text in self.state.tried:
             return "it was tried before"
         if self.settings.check_contradictions:
@@ -250,20 +259,28 @@ class PromptLearner:
         best = max(accepted, key=lambda entry: entry[1].mean, default=None)
         for entry in tested:
             self.state.budget = self.state.budget.after(accepted=entry is best)
+        version = None if best is None else self._version(*best)
+        for (
+            entry
+        ) in tested:  # After the new version was made: what is learned of its other lessons holds for it too.
             self._learned_of(*entry)
-        if best is None:
-            return None
         for entry in accepted:
             if entry is not best:  # Better than the old prompt; whether than the new one is not known yet.
                 entry[1].standing = replace(entry[1].standing, outcome="open", reason="another was better")
-        return self._version(*best)
+        return None if version is None else self.state.pool[version.number]
 
     def _learned_of(self, one: Proposed, test: Tested, _: tuple[Playbook, str]) -> None:
         if one.edit.action == "remove" and one.edit.lesson and test.standing.outcome != "accepted":
             better, worse = votes(test.data)
             self.state.pool.count(one.edit.lesson, helpful=worse, harmful=better)
-        elif test.standing.outcome not in ("accepted", "open"):
+        elif test.standing.outcome not in ("accepted", "open") and not self._is_to_go_on(one, test):
             self.state.tried.append(one.edit.text)
+
+    def _is_to_go_on(self, one: Proposed, test: Tested) -> bool:
+        """Cut short, or so nearly shown to help that it is tested once more, on fresh answers."""
+        if test.standing.outcome != "not shown":
+            return test.standing.outcome == "open"
+        return one.tests + 1 < MOST_TESTS and test.standing.looks[-1].p <= PROMISING
 
     def _version(self, one: Proposed, test: Tested, edited: tuple[Playbook, str]) -> Version:
         playbook, name = edited
@@ -283,7 +300,14 @@ class PromptLearner:
         self.state.pool.add(version)
         return version
 
-    def _check_prompts(self, groups: Sequence[TrajectoryGroup]) -> None:
+    def _check_groups(self, groups: Sequence[TrajectoryGroup]) -> None:
+        known = {scenario.id for scenario in self.scenarios}
+        both = [group.scenario_id for group in groups if group.scenario_id in known]
+        if both:
+            raise ConfigError(
+                f"scenario {both[0]!r} gives evidence and is tested on too, so a lesson about it alone would pass; "
+                "keep the scenarios of tests out of the groups"
+            )
         others = prompt_ids(groups) - {hash_of(self.parent_prompt)}
         if others:
             raise ConfigError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from groundrule.data.scenario import Scenario
@@ -19,9 +19,14 @@ DUPLICATE = 0.6
 """Jaccard similarity of content words from which two lessons say the same."""
 LEAKED_RUN = 6
 """Words in a row that stand in a scenario and not in the spec."""
-_NUMBER_OR_NAME = re.compile(
-    r"\d+(?:[.,:]\d+)+|\d{2,}|[\w.+-]+@[\w-]+\.[\w.-]+|https?://\S+|(?<![.!?:]\s)(?<!^)\b[A-Z][a-z]{2,}\b"
+_DETAIL = re.compile(
+    r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+|https?://\S*[\w/]|\d+(?:[.,:]\d+)+|\d{2,}|(?P<word>[^\W\d_]{3,})"
 )
+_OF_FORM = re.compile(
+    r"\s+(?:words?|sentences?|lines?|paragraphs?|characters?|letters?|bullets?|bullet points?|tokens?)\b"
+)
+"""What a number may count without saying anything of a scenario: the form of an answer."""
+_OPENING = " \t\"'“”‘’«(*-"
 
 
 @dataclass(frozen=True)
@@ -35,24 +40,22 @@ class Leaks:
     @classmethod
     def of(cls, scenarios: Iterable[Scenario], spec: str) -> Leaks:
         """From all scenarios, trained on or held out."""
-        runs: set[tuple[str, ...]] = set()
-        details: set[str] = set()
+        texts: list[str] = []
         for scenario in scenarios:
-            texts = [scenario.question, scenario.context, scenario.reference or ""]
+            texts += [scenario.question, scenario.context, scenario.reference or ""]
             texts += [form for forms in scenario.facts for form in forms]
-            for text in texts:
-                runs |= set(_runs(text))
-                details |= set(_NUMBER_OR_NAME.findall(text))
-        return cls(
-            frozenset(runs - set(_runs(spec))), frozenset(details - set(_NUMBER_OR_NAME.findall(spec)))
-        )
+        runs = {run for text in texts for run in _runs(text)} - set(_runs(spec))
+        details = {said for text in texts for said in _details(text)} - {*_details(spec), *_words(spec)}
+        # A word that is written small as well, such as one of a heading, is no name.
+        small = {word for text in [*texts, spec] for word in _words(text) if word.islower()}
+        return cls(frozenset(runs), frozenset(said for said in details if said.lower() not in small))
 
     def in_text(self, text: str) -> str | None:
         """What of a scenario stands in the text; None for nothing."""
         for run in _runs(text):
             if run in self.runs:
                 return " ".join(run)
-        return next((d for d in _NUMBER_OR_NAME.findall(text) if d in self.details), None)
+        return next((said for said in _details(text, counts=False) if said in self.details), None)
 
 
 def refusal_of(edit: Edit, playbook: Playbook, spec: str, leaks: Leaks) -> str | None:
@@ -91,6 +94,25 @@ def _unchanged(edit: Edit, playbook: Playbook) -> str | None:
 
 def _sentences(text: str) -> list[str]:
     return [sentence for sentence in re.split(r"(?<=[.!?])\s+|\n+", text) if sentence.strip()]
+
+
+def _words(text: str) -> Iterator[str]:
+    return (found["word"] for found in _DETAIL.finditer(text) if found["word"])
+
+
+def _details(text: str, *, counts: bool = True) -> Iterator[str]:
+    """Numbers, addresses and names; without `counts` no numbers that only count words or sentences."""
+    for found in _DETAIL.finditer(text):
+        if found["word"] is None:
+            if counts or not _OF_FORM.match(text, found.end()):
+                yield found[0]
+        elif found[0][0].isupper() and found[0][1].islower() and not _begins_sentence(text, found.start()):
+            yield found[0]
+
+
+def _begins_sentence(text: str, at: int) -> bool:
+    before = text[max(0, at - 8) : at].rstrip(_OPENING)
+    return not before or before[-1] in ".!?:\n"
 
 
 def _runs(text: str) -> list[tuple[str, ...]]:

@@ -106,8 +106,12 @@ def read_playbook(
     A lesson whose words are in `known` keeps its id and counters. Raises `DataError` where the spec was edited: it is
     what answers are judged by, and belongs into the scenarios or `policy.system`.
     """
-    head, _, listed = text.partition(HEADING)
-    if head.strip() != spec.strip():
+    above, heading, listed = text.rpartition(HEADING)
+    if (
+        not heading or text.strip() == spec.strip()
+    ):  # A learned prompt may be the spec, with a heading of its own.
+        above, listed = text, ""
+    if above.strip() != spec.strip():
         raise DataError(
             f"{source}: the text above {HEADING!r} is not the system prompt that answers are judged by; "
             "put it back, and change the system prompt where it comes from"

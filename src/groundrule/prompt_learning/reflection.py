@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from groundrule.data.messages import Message
 from groundrule.data.protocols import ChatReply
+from groundrule.errors import JudgeReplyError
 from groundrule.llm.cache import ReplyCache
 from groundrule.prompt_learning.edits import Edit, edits_format, read_edits
 from groundrule.prompt_learning.evidence import Complaint, Contrast, Evidence
@@ -46,9 +47,9 @@ class Reflector:
         ids = {c.id for complaint in shown for c in _examples(evidence, complaint)}
         messages: list[Message] = [
             {"role": "system", "content": prompt_text(_FILE, PACKAGE)},
-            {"role": "user", "content": _material(spec, playbook, evidence, shown, tried)},
+            {"role": "user", "content": as_json(material(spec, playbook, evidence, shown, tried))},
         ]
-        asked = [_told(judge, edits_format(playbook, ids)) for judge in self.judges]
+        asked = [told(judge, edits_format(playbook, ids)) for judge in self.judges]
         reading = await ask(
             asked,
             lambda _: messages,
@@ -64,13 +65,13 @@ class Reflector:
 
         A verdict whose quote is not in the spec does not count.
         """
-        content = json.dumps({"SPEC": neutral(spec), "LESSON": neutral(lesson)}, ensure_ascii=False, indent=1)
+        content = as_json({"SPEC": neutral(spec), "LESSON": neutral(lesson)})
         messages: list[Message] = [
             {"role": "system", "content": prompt_text(_CONTRADICTION, PACKAGE)},
             {"role": "user", "content": content},
         ]
         reading = await ask(
-            [_told(judge, {"type": "json_object"}) for judge in self.judges],
+            [told(judge, {"type": "json_object"}) for judge in self.judges],
             lambda _: messages,
             lambda reply: _contradicted(reply, spec),
             purpose=PURPOSE,
@@ -80,13 +81,17 @@ class Reflector:
         return reading.value
 
 
-def _told(judge: Judge, response_format: dict[str, Any]) -> Judge:
+def told(judge: Judge, response_format: dict[str, Any]) -> Judge:
     """Told the form of its reply, unless its own parameters say otherwise."""
     return replace(judge, params={"response_format": response_format, **judge.params})
 
 
 def _contradicted(reply: ChatReply, spec: str) -> str | None:
     said = reply_object(reply, "verdict")
+    if said["verdict"] not in ("contradicts", "consistent"):
+        raise JudgeReplyError(
+            "wrong_type", f"verdict is {str(said['verdict'])[:60]!r}; it is contradicts or consistent"
+        )
     quote = " ".join(str(said.get("quote") or "").split())
     counts = said["verdict"] == "contradicts" and quote and quote.lower() in " ".join(spec.split()).lower()
     return quote if counts else None
@@ -99,12 +104,12 @@ def _examples(evidence: Evidence, complaint: Complaint) -> list[Contrast]:
     return [contrast for contrast in found if contrast in widest]
 
 
-def _material(
-    spec: str, playbook: Playbook, evidence: Evidence, shown: Sequence[Complaint], tried: Sequence[str]
-) -> str:
-    """JSON, so that no text from outside can end the field in which it stands."""
+def material(
+    spec: str, playbook: Playbook, evidence: Evidence, shown: Sequence[Complaint], tried: Sequence[str] = ()
+) -> dict[str, Any]:
+    """What a model that writes lessons is shown."""
     examples = {c.id: c for complaint in shown for c in _examples(evidence, complaint)}
-    record = {
+    return {
         "SPEC": neutral(spec),
         "LESSONS": [
             {"id": lesson.id, "text": lesson.text, "helped": lesson.helpful, "harmed": lesson.harmful}
@@ -112,7 +117,7 @@ def _material(
         ],
         "COMPLAINTS": [
             {
-                "complaint": _short(complaint.text),
+                "complaint": short(complaint.text),
                 "groups": len(complaint.contrasts),
                 "examples": [c.id for c in _examples(evidence, complaint)],
             }
@@ -121,21 +126,26 @@ def _material(
         "EXAMPLES": [_example(contrast) for contrast in examples.values()],
         "TRIED_BEFORE": [neutral(text) for text in tried],
     }
+
+
+def as_json(record: Mapping[str, Any]) -> str:
+    """So that no text from outside can end the field in which it stands."""
     return json.dumps(record, ensure_ascii=False, indent=1)
 
 
 def _example(contrast: Contrast) -> dict[str, Any]:
     return {
         "id": contrast.id,
-        "task": _short(contrast.task),
-        "better_answer": _short(contrast.best),
-        "remark_on_it": _short(contrast.best_explanation),
-        "worse_answer": _short(contrast.worst),
-        "remark_on_the_worse": _short(contrast.worst_explanation),
+        "task": short(contrast.task),
+        "better_answer": short(contrast.best),
+        "remark_on_it": short(contrast.best_explanation),
+        "worse_answer": short(contrast.worst),
+        "remark_on_the_worse": short(contrast.worst_explanation),
     }
 
 
-def _short(text: str) -> str:
+def short(text: str) -> str:
+    """Harmless, and not longer than `LONGEST`."""
     text = neutral(text)
     if len(text) <= LONGEST:
         return text

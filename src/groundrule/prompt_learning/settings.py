@@ -56,11 +56,11 @@ class PromptSettings(BaseModel):
         return Bounds(self.margin, self.guard_margin, self.most_longer)
 
     @property
-    def tests(self) -> int:
-        """Planned for."""
-        return self.rounds * self.edits
+    def half_of_tests(self) -> int:
+        """Of those that would fill every round: they have half of alpha for themselves."""
+        return max(1, self.rounds * self.edits // 2)
 
     def looks_at(self, scenarios: int) -> list[int]:
         """The looks of a test on so many scenarios."""
-        below = [look for look in self.looks if look < scenarios]
+        below = [look for look in self.looks[:-1] if look < scenarios]
         return [*below, min(scenarios, self.looks[-1])]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from statistics import fmean
+from statistics import fmean, pstdev
 from typing import Any
 
 from groundrule._util.seed import derive
@@ -95,12 +95,13 @@ class Pool:
         )
 
     def add(self, version: Version) -> None:
-        """An accepted version. Where the pool is full, of those that are best nowhere the weakest goes."""
+        """An accepted version. From a full pool the one that is best on fewest scenarios goes, never the head."""
         self.versions.append(version)
         self.live.append(version.number)
         while len(self.live) > self.size:
             wins = self.wins()
-            weakest = min(self._live(), key=lambda v: (wins[v.number], v.gain, v.number))
+            others = [v for v in self._live() if v.number != self.head.number]
+            weakest = min(others, key=lambda v: (wins[v.number], v.gain, v.number))
             self.live.remove(weakest.number)
 
     def count(self, lesson: str, *, helpful: int, harmful: int) -> None:
@@ -116,15 +117,28 @@ class Pool:
         self.live = [version.number]
 
     def wins(self) -> dict[int, int]:
-        """On how many scenarios each live version is the best, ties counting for all."""
+        """On how many scenarios each live version is the best, ties counting for all.
+
+        One scenario's gain rests on a few answers, so a version that another one was shown to improve on wins a
+        scenario only where it is ahead of that one by more than twice the spread of the gains between them.
+        """
         live = self._live()
         scenarios = sorted({name for version in live for name in version.gains})
-        wins = dict.fromkeys((version.number for version in live), 0)
-        for name in scenarios:
-            best = max(version.gains.get(name, 0.0) for version in live)
-            for version in live:
-                wins[version.number] += version.gains.get(name, 0.0) == best
-        return wins
+        return {one.number: sum(self._wins(one, name, live) for name in scenarios) for one in live}
+
+    def _wins(self, one: Version, name: str, live: Sequence[Version]) -> bool:
+        return all(
+            one.gains.get(name, 0.0) - other.gains.get(name, 0.0) >= self._lead_over(other, one)
+            for other in live
+            if other is not one
+        )
+
+    def _lead_over(self, other: Version, one: Version) -> float:
+        """What `one` must be ahead by: 0, unless the other one comes from it."""
+        if one not in self.line_of(other.number):
+            return 0.0
+        steps = [gain - one.gains.get(name, 0.0) for name, gain in other.gains.items()]
+        return 2.0 * pstdev(steps) if steps else 0.0
 
     def draw_parent(self, *seed: object) -> Version:
         """One of those that are best somewhere, in proportion to on how many scenarios; the head where none is."""
@@ -143,7 +157,7 @@ class Pool:
 
     def to_dict(self) -> dict[str, Any]:
         """For files."""
-        return {"versions": [v.to_dict() for v in self.versions], "live": self.live, "size": self.size}
+        return {"versions": [v.to_dict() for v in self.versions], "live": list(self.live), "size": self.size}
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Pool:
@@ -155,6 +169,11 @@ class Pool:
 
 
 def gains_after(parent: Version, differences: Mapping[str, float]) -> dict[str, float]:
-    """What a child gained on the start: its parent's gains and, where it was tested, the difference to the parent."""
+    """What a child gained on the start: its parent's gains and the differences to the parent.
+
+    Where one of the two was not tested its mean stands in, so that a child that was shown to be better has gained more
+    than its parent, on whatever scenarios the two were tested.
+    """
     names = {**parent.gains, **differences}
-    return {name: parent.gains.get(name, 0.0) + differences.get(name, 0.0) for name in names}
+    mean = fmean(differences.values()) if differences else 0.0
+    return {name: parent.gains.get(name, parent.gain) + differences.get(name, mean) for name in names}
