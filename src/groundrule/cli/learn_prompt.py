@@ -22,6 +22,7 @@ def command(
     from groundrule.recipes.prompt_learning.files import PROMPT_FILE
     from groundrule.recipes.prompt_learning.run import learn_prompt
     from groundrule.recipes.prompt_learning.turns import learn_in_turns
+    from groundrule.viewer.report import write_report
 
     given = changes_of(changes, folder=folder, seed=seed)
     if rounds is not None:
@@ -33,3 +34,4 @@ def command(
         return
     run = run_sync(learn_prompt(checked, report=click.echo))
     click.echo(f"prompt: {run / PROMPT_FILE}; history: groundrule prompt log {run}")
+    click.echo(f"report: {write_report(run)}")

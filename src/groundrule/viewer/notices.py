@@ -13,9 +13,16 @@ from groundrule.viewer.numbers import plural, share, shown
 from groundrule.viewer.steps import Step, totals_of
 
 
-def notices(steps: Sequence[Step], comparison: Comparison | None, exploitation: Exploitation | None) -> Html:
-    """A list of what a reader should know before the curves."""
-    found = [*_of_judges(exploitation), *_of_steps(steps), *_of_evaluations(comparison)]
+def notices(
+    steps: Sequence[Step],
+    comparison: Comparison | None,
+    exploitation: Exploitation | None,
+    *,
+    is_compared: bool = False,
+) -> Html:
+    """A list of what a reader should know before the curves; `is_compared`: before and after in another way."""
+    compared = [] if is_compared and comparison is None else _of_evaluations(comparison)
+    found = [*_of_judges(exploitation), *_of_steps(steps), *compared]
     if not found:
         return tag("p", "Nothing stands out: no ties, no cut answers, no failures.", class_="quiet")
     return tag("ul", [tag("li", tag("b", lead), " ", text) for lead, text in found], class_="notices")

@@ -19,6 +19,7 @@ from groundrule.viewer.exploitation import exploitation
 from groundrule.viewer.groups import all_steps
 from groundrule.viewer.held_out import compare, headline, measures_table, side_by_side, spec_effect
 from groundrule.viewer.judged import judged
+from groundrule.viewer.lessons import learned_prompt
 from groundrule.viewer.markup import Html, details, join, tag
 from groundrule.viewer.notices import notices
 from groundrule.viewer.steps import Step
@@ -42,9 +43,13 @@ def render_report(run: Run) -> str:
     comparison = compare(evaluations)
     scores = judged(run.config, steps, metrics)
     result = [headline(comparison), measures_table(comparison)] if comparison else []
+    prompt = learned_prompt(run.state, run.evaluations("final"))
     sections = [
         _section("Result", result),
-        _section("What to know", [notices(steps, comparison, exploitation(scores))]),
+        _section("The prompt", prompt),
+        _section(
+            "What to know", [notices(steps, comparison, exploitation(scores), is_compared=bool(prompt))]
+        ),
         _section("Curves", [charts(steps, evaluations, scores), every_number(metrics)]),
         _section("What the system prompt does", [spec_effect(evaluations[-1]) if evaluations else None]),
         _section("Before and after", [side_by_side(comparison) if comparison else None]),
@@ -76,7 +81,7 @@ def _title(run: Run) -> str:
 
 
 def _header(title: str, run: Run) -> Html:
-    planned = _find(run.config, "train.steps", "steps")
+    planned = _find(run.config, "learn.rounds", "train.steps", "steps")
     facts = {
         "Model": _find(run.config, "policy.model", "policy.base_model", "policy.name", "model", "base_model"),
         "Judge": _judge(run.config),
