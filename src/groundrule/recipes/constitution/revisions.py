@@ -28,7 +28,7 @@ from groundrule.rewards.constitution.comparing import comparing_judge
 from groundrule.rewards.constitution.revising import Revised, Reviser, Round
 
 ANSWERS, REVISIONS, LOG = "answers.jsonl", "revisions.jsonl", "revision-log.jsonl"
-AT_ONCE = 16
+AT_ONCE = 64
 """Prompts that the critic has before it at the same time."""
 
 

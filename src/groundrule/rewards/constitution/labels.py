@@ -19,7 +19,7 @@ from groundrule.rewards.constitution.comparing import Comparer, Opinion, is_tie
 from groundrule.rewards.constitution.pairings import pairings
 
 SOURCE = "constitution"
-AT_ONCE = 16
+AT_ONCE = 64
 """Pairs that a judge has before it at the same time."""
 
 
