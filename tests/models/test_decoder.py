@@ -11,6 +11,7 @@ import torch
 from groundrule.models.decoder import Answering, Decoder
 from groundrule.models.generate import generate
 from groundrule.models.load import LanguageModel
+from groundrule.models.prefix_cache import PrefixCache
 from groundrule.models.sampling import Sample, SamplingRequest
 from tiny import full_logprobs, tiny_model, tiny_network
 
@@ -117,6 +118,26 @@ def test_a_long_prompt_is_read_in_pieces_while_others_get_tokens() -> None:
             decoder.turn()
 
     assert len(running.sample.token_ids) == 1 + 5
+
+
+def test_what_one_decoder_has_read_another_need_not_read_with_its_cache() -> None:
+    model, cache = endless(), PrefixCache(1 << 20)
+    generate(model, [ask(PROMPT, max_tokens=4)], cache=cache)
+    decoder, again = Decoder(model, cache=cache), Answering(ask((*PROMPT, 50, 51)))
+    decoder.add(again)
+    finish(decoder)
+
+    assert decoder.read_tokens == 2
+
+
+def test_all_prompts_are_read_before_the_next_step_where_nobody_waits_for_tokens() -> None:
+    decoder = Decoder(endless(), read_at_once=1, reads_first=True)
+    for first in range(40, 60):
+        decoder.add(Answering(ask((5, first, *range(20)), max_tokens=9)))
+    with torch.inference_mode():
+        decoder.turn()
+
+    assert decoder.running == 20
 
 
 def test_a_cancelled_request_frees_its_place_at_the_next_turn() -> None:

@@ -22,10 +22,12 @@ from groundrule.inference.errors import RequestError
 from groundrule.inference.prepare import Prepared, Preparer
 from groundrule.inference.schema import ChatCompletionBody, first_fault
 from groundrule.models import embedded
+from groundrule.models.decoder import CACHE_BYTES
 from groundrule.models.generate import generate
 from groundrule.models.judges import likelihood_judge
 from groundrule.models.load import LanguageModel
 from groundrule.models.pool import for_judging
+from groundrule.models.prefix_cache import PrefixCache
 from groundrule.models.sampling import Sample
 
 LONGEST_REPLY = 2048
@@ -74,6 +76,8 @@ class LocalClient:
         self._model = model
         self._preparer = Preparer(model, default_limit=LONGEST_REPLY)
         self._waiting: list[_Call] = []
+        self._read = PrefixCache(CACHE_BYTES)
+        """Of the weights without an adapter, which never change."""
 
     @property
     def context_tokens(self) -> int:
@@ -125,7 +129,7 @@ class LocalClient:
             return
         requests = [call.prepared.sampling(call.prepared.body.seed or 0) for call in calls]
         with self._model.lock, self._model.base_only():
-            samples = generate(self._model, requests)
+            samples = generate(self._model, requests, cache=self._read)
         for call, sample in zip(calls, samples, strict=True):
             call.sample = sample
 

@@ -41,7 +41,11 @@ class Answering:
 
 
 class Decoder:
-    """Reads and decodes with one set of weights. One thread uses it, under `torch.inference_mode()`."""
+    """Reads and decodes with one set of weights. One thread uses it, under `torch.inference_mode()`.
+
+    With `reads_first` all prompts that wait are read before the next step: where nobody listens to single tokens, rows
+    then join the batch at once and not one by one, which would copy it every time. `cache` is what was read before.
+    """
 
     def __init__(
         self,
@@ -50,11 +54,14 @@ class Decoder:
         max_rows: int = 64,
         cache_bytes: int = CACHE_BYTES,
         read_at_once: int = READ_AT_ONCE,
+        reads_first: bool = False,
+        cache: PrefixCache | None = None,
     ) -> None:
         self.model = model
         self.max_rows = max_rows
         self.read_at_once = read_at_once
-        self.cache = PrefixCache(cache_bytes)
+        self.reads_first = reads_first
+        self.cache = PrefixCache(cache_bytes) if cache is None else cache
         self.cached_tokens = self.read_tokens = 0
         self.batch = RunningBatch(model)
         self._reading: dict[tuple[int, ...], list[Answering]] = {}
@@ -83,6 +90,8 @@ class Decoder:
         """Read and decode one step; returns those that got a token."""
         self._drop_cancelled()
         first = self._read(self.read_at_once * (1 if self._running else WHEN_IDLE))
+        while self.reads_first and self._reading:
+            first += self._read(self.read_at_once * WHEN_IDLE)
         stepped = list(self._running)
         if stepped:
             self._make_way()

@@ -13,6 +13,7 @@ import torch
 
 from groundrule.models.decoder import Answering, Decoder
 from groundrule.models.load import LanguageModel
+from groundrule.models.prefix_cache import PrefixCache
 from groundrule.models.sampling import Sample, SamplingRequest
 
 
@@ -21,10 +22,14 @@ def generate(
     requests: Sequence[SamplingRequest],
     *,
     max_rows: int = 64,
+    cache: PrefixCache | None = None,
     on_step: Callable[[int], None] | None = None,
 ) -> list[Sample]:
-    """Samples in request order. `on_step` hears after every step how many rows go on."""
-    decoder = Decoder(model, max_rows=max_rows)
+    """Samples in request order. `on_step` hears after every step how many rows go on.
+
+    `cache` keeps what was read from one call to the next, for as long as the weights are the same.
+    """
+    decoder = Decoder(model, max_rows=max_rows, reads_first=True, cache=cache)
     answers = [Answering(request) for request in requests]
     waiting = deque(answers)
     with torch.inference_mode():
