@@ -18,7 +18,9 @@ def circumstances() -> dict[str, Any]:
     """Commit, machine and versions."""
     return {
         "commit": _git("rev-parse", "--short=12", "HEAD"),
-        "uncommitted_changes": bool(_git("status", "--porcelain", "--untracked-files=no", "--", "..", ":!results")),
+        "uncommitted_changes": bool(
+            _git("status", "--porcelain", "--untracked-files=no", "--", "..", ":!results")
+        ),
         "cpu": _cpu(),
         "cores": os.cpu_count(),
         "python": platform.python_version(),

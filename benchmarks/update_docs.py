@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import _constitution_tables
+import _prompt_embedded_tables
+import _prompt_tables
 import _rlhf_tables
 import _rlvr_tables
 import _soak_table
@@ -306,6 +308,7 @@ TABLES: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
     "against_art": ("against_art", against_art),
     "soak": ("soak", _soak_table.soak),
     "rlvr_tasks": ("rlvr_tasks", _rlvr_tables.tasks),
+    "prompt_learning": ("prompt_learning", _prompt_tables.prompt_learning),
     "universal": ("universal_verifier_simulated", _universal_tables.universal),
 }
 """Marker -> the result file and what is made of it."""
@@ -314,6 +317,7 @@ TABLES: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
 OF_SEEDS: dict[str, Callable[[], str]] = {
     "constitution": _constitution_tables.runs,
     "demo": demo,
+    "prompt_embedded": _prompt_embedded_tables.prompt_embedded,
     "rlvr": _rlvr_tables.seeds,
     "rlvr_short": _rlvr_tables.in_short,
     "rlhf": _rlhf_tables.seeds,

@@ -201,8 +201,8 @@ class SimulatedJudge:
 class SimulatedWriter:
     """A chat client that writes lessons: the right one for a complaint, or something that does no good.
 
-    It answers the prompts of `Reflector`, of `best_of_n` and of the adapter to gepa. What it says depends on its seed and
-    the prompt. A whole playbook that it writes keeps every lesson of the old one, which a real model may not.
+    It answers the prompts of `Reflector`, of `best_of_n` and of the adapter to gepa. What it says depends on its seed
+    and the prompt. A whole playbook that it writes keeps every lesson of the old one, which a real model may not.
     """
 
     world: World

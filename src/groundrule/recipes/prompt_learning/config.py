@@ -8,6 +8,7 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from groundrule.models import embedded
+from groundrule.prompt_learning.best_of_n import SIDE_BY_SIDE
 from groundrule.prompt_learning.settings import PromptSettings
 from groundrule.recipes.config import (
     JudgeConfig,
@@ -56,6 +57,13 @@ class ReflectionConfig(Section):
 class LearnConfig(PromptSettings):
     """[learn]: rounds, evidence and tests."""
 
+    method: Literal["lessons", "best-of-n", "gepa"] = "lessons"
+    """Lessons that are tested one by one; or, to compare with, whole playbooks: the best of several a round, or those
+    of the package gepa."""
+    candidates: int = Field(default=SIDE_BY_SIDE, ge=1)
+    """Of best-of-n: playbooks that are written in a round."""
+    rollouts: int = Field(default=1_600, ge=1)
+    """Of gepa, which has no rounds: attempts after which it stops."""
     groups_per_round: int = Field(default=8, ge=1)
     """Training scenarios whose answers a round looks at."""
     group_size: int = Field(default=4, ge=2)
@@ -70,6 +78,15 @@ class LearnConfig(PromptSettings):
     drop_absorbed: bool = False
     """Before the first round test every lesson by its removal and drop what is not needed any more, as after a
     training of the weights."""
+
+    @model_validator(mode="after")
+    def _can_drop(self) -> LearnConfig:
+        if self.method != "lessons" and (self.drop_absorbed or "weights" in self.turns):
+            raise ValueError(
+                f"learn.method {self.method!r} does not test lessons by their removal; use 'lessons', or leave "
+                "learn.drop_absorbed and learn.turns out"
+            )
+        return self
 
 
 class RunBudget(Section):

@@ -37,6 +37,13 @@ from groundrule.recipes.prompt_learning.files import (
 )
 from groundrule.recipes.prompt_learning.lines import final_line, round_line, round_metrics
 from groundrule.recipes.prompt_learning.material import Material, material_of
+from groundrule.recipes.prompt_learning.others import (
+    AnyLearner,
+    evolve,
+    evolved_line,
+    evolved_record,
+    learner_of,
+)
 from groundrule.recipes.reward import reward_of, verifier_of, with_checklist
 from groundrule.rewards.checklist.extract import reading_judges
 from groundrule.rollouts.scenarios import draw
@@ -51,7 +58,7 @@ class Learning:
 
     config: PromptConfig
     run: Run
-    learner: PromptLearner
+    learner: AnyLearner
     material: Material
     report: Report
 
@@ -76,15 +83,8 @@ async def learn_prompt(
         try:
             async with agent_of(config, rollout) as (agent, policy):
                 trial = await _trial(config, material.spec, agent, policy, scorer, report)
-                learner = PromptLearner(
-                    trial,
-                    reflector or reflector_of(config),
-                    material.tested,
-                    config.learn,
-                    config.run.seed,
-                    known=[*material.train, *material.final],
-                    state=_state(config, run, material.spec, report),
-                )
+                state = _state(config, run, material.spec, report)
+                learner = learner_of(config, trial, reflector or reflector_of(config), material, state)
                 await _learn(Learning(config, run, learner, material, report))
         except BudgetError as error:
             raise BudgetError(
@@ -97,8 +97,12 @@ async def learn_prompt(
 async def _learn(t: Learning) -> None:
     if t.config.learn.drop_absorbed and t.run.step == 0 and not absorbed_path(t.run.folder).exists():
         await _drop(t)
-    for number in range(t.run.next_step, t.config.learn.rounds + 1):
-        await _round(t, number)
+    if t.config.learn.method == "gepa":
+        if t.run.step == 0:
+            await _evolve(t)
+    else:
+        for number in range(t.run.next_step, t.config.learn.rounds + 1):
+            await _round(t, number)
     write_prompt(t.run.folder, t.learner)
     if t.material.final and not t.run.evaluation_path(t.run.step, FINAL).exists():
         await _final(t)
@@ -124,7 +128,15 @@ async def _round(t: Learning, number: int) -> None:
     t.report(round_line(number, learn.rounds, metrics, learner))
 
 
+async def _evolve(t: Learning) -> None:
+    found, metrics = await evolve(t.config, t.learner, t.material, t.run.folder)
+    write_round(t.run.folder, 1, evolved_record(found))
+    t.run.record_step(1, found.groups, metrics, state=t.learner.state.to_dict())
+    t.report(evolved_line(found, metrics["prompt/gain"]))
+
+
 async def _drop(t: Learning) -> None:
+    assert isinstance(t.learner, PromptLearner), "the configuration refuses it for the other methods"
     found = await drop_absorbed(t.learner)
     t.run.keep_state(t.learner.state.to_dict())
     write_absorbed(t.run.folder, found)
@@ -154,7 +166,9 @@ def _state(config: PromptConfig, run: Run, spec: str, report: Report) -> Learner
                 f"{run.folder / PROMPT_FILE} was edited by hand: that is version {state.pool.head.number} now"
             )
         return state
-    state = LearnerState(ErrorBudget(config.learn.alpha, config.learn.tests), Pool(size=config.learn.pool))
+    state = LearnerState(
+        ErrorBudget(config.learn.alpha, config.learn.half_of_tests), Pool(size=config.learn.pool)
+    )
     if config.learn.playbook:
         text = read_text(config.learn.playbook)
         begun = read_playbook(text, spec, state.ids, source=config.learn.playbook)
