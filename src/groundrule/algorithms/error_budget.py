@@ -3,7 +3,8 @@
 The fallback procedure (Wiens 2003; online by Tian and Ramdas 2021): every test has its own share of alpha, and a test
 that rejects hands its level on to the next one. Whatever depends on what, the chance of even one false acceptance in
 the sequence is at most alpha. The shares T / ((i + T)(i + T + 1)) of tests i = 0, 1, 2, ... add up to 1, however many
-tests there are, and those of the first T to a half. Within a test the level is divided among its looks, so that it may stop at any of them.
+tests there are, and those of the first T to a half. Within a test the level is divided among its looks, so that it may
+stop at any of them.
 """
 
 from __future__ import annotations
