@@ -6,7 +6,7 @@ to the schema that is asked for, whatever the model can do.
 
 from __future__ import annotations
 
-import asyncio
+import time
 import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -32,6 +32,9 @@ from groundrule.models.sampling import Sample
 
 LONGEST_REPLY = 2048
 """Tokens, where the request does not say and the context has room."""
+
+QUIET_S = 0.02
+"""Without a further call, until a batch begins."""
 
 _DEFAULTS = {"temperature": 0.0}
 """The same question gets the same verdict; orders, passes and asking again change the question."""
@@ -88,7 +91,6 @@ class LocalClient:
         """The model's answer. Raises `ProviderError` for a request that it cannot answer, as an endpoint would."""
         call = _Call(await self._prepared(request))
         self._waiting.append(call)
-        await asyncio.sleep(0)  # Callers that are ready as well come into the same batch.
         # The first of several calls answers them all; the others find that done when their turn comes.
         await on_model_thread(self._answer_waiting)
         if call.sample is None:
@@ -124,6 +126,7 @@ class LocalClient:
             raise ProviderError(message, status=error.status, code=error.code) from error
 
     def _answer_waiting(self) -> None:
+        self._let_others_come()
         calls, self._waiting = self._waiting, []
         if not calls:
             return
@@ -132,6 +135,17 @@ class LocalClient:
             samples = generate(self._model, requests, cache=self._read)
         for call, sample in zip(calls, samples, strict=True):
             call.sample = sample
+
+
+    def _let_others_come(self) -> None:
+        """Until no further call comes: those whose answers came together ask again together, one after the other.
+
+        A batch of a few takes nearly as long as one of all of them.
+        """
+        seen = 0
+        while len(self._waiting) > seen:
+            seen = len(self._waiting)
+            time.sleep(QUIET_S)
 
 
 def _checked(body: Mapping[str, Any]) -> ChatCompletionBody:
