@@ -136,7 +136,6 @@ class LocalClient:
         for call, sample in zip(calls, samples, strict=True):
             call.sample = sample
 
-
     def _let_others_come(self) -> None:
         """Until no further call comes: those whose answers came together ask again together, one after the other.
 
