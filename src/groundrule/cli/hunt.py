@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from groundrule.cli.budgets import budget_of, with_budget
 from groundrule.cli.verify import universal_verifier
 
 if TYPE_CHECKING:
@@ -27,9 +28,7 @@ ATTEMPTS, CASES, PROPOSED, COSTS = "attempts.jsonl", "cases.jsonl", "proposed.to
 @click.option("--rounds", default=3, show_default=True, type=click.IntRange(min=1))
 @click.option("--seed", default=0, show_default=True)
 @click.option("--out", type=click.Path(path_type=Path), help="A folder. [SCENARIOS.hunt]")
-@click.option("--budget-calls", type=click.IntRange(min=1), help="The most calls, interrupted or not.")
-@click.option("--budget-tokens", type=click.IntRange(min=1), help="The most tokens, sent and received.")
-@click.option("--budget-usd", type=click.FloatRange(min=0, min_open=True), help="The most US dollars.")
+@with_budget
 def command(
     file: Path, judge: str | None, rubric: Path | None, layers: str | None, out: Path | None, **options: Any
 ) -> None:
@@ -43,11 +42,11 @@ def command(
     Exit code 1 when the budget does not suffice, or when no answer can be had.
     """
     from groundrule.errors import BudgetError, JudgeError
-    from groundrule.llm.cost import Budget, Ledger, use_ledger
+    from groundrule.llm.cost import Ledger, use_ledger
 
     verifier = universal_verifier(judge, rubric, layers, place="a hunt")
     folder = out or file.with_suffix(".hunt")
-    limits = Budget(**{name: options.pop(f"budget_{name}") for name in ("calls", "tokens", "usd")})
+    limits = budget_of(options)
     with use_ledger(Ledger.reopened(folder / COSTS, budget=limits)) as ledger:
         found = _hunted(verifier, file, folder, **options)
     click.echo(str(found))

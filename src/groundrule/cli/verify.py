@@ -7,10 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from groundrule.cli.budgets import budget_of, with_budget
+
 if TYPE_CHECKING:
+    from groundrule.cli.kept_scores import KeptScores
     from groundrule.data.group import TrajectoryGroup
     from groundrule.data.protocols import Scorer
-    from groundrule.data.score import Score
+    from groundrule.data.score import Score, Scores
+    from groundrule.llm.cost import Budget
     from groundrule.rewards import UniversalVerifier
 
 
@@ -28,6 +32,7 @@ if TYPE_CHECKING:
 @click.option(
     "--at-once", default=4, show_default=True, type=click.IntRange(min=1), help="Records verified at once."
 )
+@with_budget
 def command(
     file: Path,
     kind: str,
@@ -36,6 +41,7 @@ def command(
     layers: str | None,
     out: Path | None,
     at_once: int,
+    **options: Any,
 ) -> None:
     """Score every answer of FILE and write it with its score.
 
@@ -43,11 +49,12 @@ def command(
     with the reference in its metadata. With --kind universal a `check` asks for a verifier by name, and what is left
     open is read by --judge, beside the reference and by the criteria of --rubric.
 
-    Exit code 1 when an answer has no score; the first is named.
+    Scores are kept as they are found, in FILE.verify until all are there: the same command goes on behind them.
+
+    Exit code 1 when an answer has no score, the first is named, or when the budget does not suffice.
     """
     from groundrule._util import jsonl
-    from groundrule._util.aio import run_sync
-    from groundrule._util.progress import settle_all
+    from groundrule.cli.kept_scores import KeptScores
     from groundrule.errors import ConfigError, DataError
     from groundrule.rewards.functions import scorer_of
 
@@ -61,11 +68,20 @@ def command(
         raise ConfigError(f"--judge, --rubric and --layers are for --kind universal, not for {kind}")
     else:
         scorer = scorer_of(kind)
-    scored = run_sync(settle_all([scorer.score(g) for g in groups], desc="verify", at_once=at_once))
+    made_from = {
+        "kind": kind,
+        "judge": judge,
+        "rubric": rubric and rubric.read_text("utf-8"),
+        "layers": layers,
+    }
+    kept = KeptScores(file.with_suffix(".verify"), made_from)
+    pairs = [(record, group) for (_, record), group in zip(records, groups, strict=True)]
+    scored = _scored(scorer, pairs, kept, budget_of(options), at_once)
     target = out or file.with_suffix(".verified.jsonl")
     jsonl.write(
         target, [_written(r, g, s, kind) for (_, r), g, s in zip(records, groups, scored, strict=True)]
     )
+    kept.remove()
     scores = [(line, score) for (line, _), given in zip(records, scored, strict=True) for score in given]
     known = [score.value for _, score in scores if score.value is not None]
     mean = f", mean {sum(known) / len(known):.3f}" if known else ""
@@ -74,6 +90,39 @@ def command(
     if unknown:
         click.echo(f"error: line {unknown[0][0]} of {file} has no score: {unknown[0][1]}", err=True)
         raise click.exceptions.Exit(1)
+
+
+def _scored(
+    scorer: Scorer, pairs: list[tuple[Any, TrajectoryGroup]], kept: KeptScores, limits: Budget, at_once: int
+) -> list[Scores]:
+    """Of every record, what was known or is found now; raises `BudgetError` where the budget ends before."""
+    from groundrule._util.aio import run_sync
+    from groundrule._util.progress import settle_all
+    from groundrule.data.score import Scores
+    from groundrule.errors import BudgetError
+    from groundrule.llm.cost import Ledger, use_ledger
+    from groundrule.llm.watched import WatchedLedger
+
+    async def one(record: Any, group: TrajectoryGroup) -> Scores | None:
+        if (known := kept.of(record)) is not None:
+            return known
+        watched = WatchedLedger(parent=ledger)
+        with use_ledger(watched):
+            found = await scorer.score(group)
+        if watched.refused is not None:
+            return None
+        kept.add(record, found)
+        return found if isinstance(found, Scores) else Scores(found)
+
+    with use_ledger(Ledger.reopened(kept.costs, budget=limits)) as ledger:
+        found = run_sync(settle_all([one(*pair) for pair in pairs], desc="verify", at_once=at_once))
+    scored = [scores for scores in found if scores is not None]
+    if left := len(found) - len(scored):
+        raise BudgetError(
+            f"the budget of the verification is used up ({ledger}) before {left} of {len(pairs)} records; raise it and "
+            f"start the same command again: it goes on from here ({kept.folder})"
+        )
+    return scored
 
 
 def universal_verifier(

@@ -22,8 +22,9 @@ from groundrule.data.scenario import Scenario
 from groundrule.data.trajectory import Trajectory
 from groundrule.errors import BudgetError, ConfigError, JudgeError, JudgeReplyError, LlmError
 from groundrule.llm.cache import ReplyCache
-from groundrule.llm.cost import Ledger, current_ledger, use_ledger
+from groundrule.llm.cost import current_ledger, use_ledger
 from groundrule.llm.providers import JudgeLike
+from groundrule.llm.watched import WatchedLedger
 from groundrule.rewards.ask import ask
 from groundrule.rewards.checklist.extract import reading_judges
 from groundrule.rewards.judges import Judge
@@ -140,7 +141,7 @@ class _Hunter:
 
     async def ploy(self, scenario: Scenario, role: Role, number: int, earlier: Sequence[Ploy]) -> Ploy:
         """One answer, verified and held against the truth."""
-        watched = _Watched(parent=current_ledger())
+        watched = WatchedLedger(parent=current_ledger())
         with use_ledger(watched):
             answer, flaw = await self._answer(scenario, role, number, earlier)
             group = group_of_answer(scenario, answer)
@@ -193,19 +194,6 @@ class _Hunter:
         except (JudgeError, LlmError):
             return None, "nobody"
         return (None, "nobody") if reading.value == "UNSURE" else (reading.value == "RIGHT", "judge")
-
-
-class _Watched(Ledger):
-    """Knows whether a call was refused: a verifier without its calls has no verdict, or a weaker one."""
-
-    refused: BudgetError | None = None
-
-    def start(self) -> None:
-        try:
-            super().start()
-        except BudgetError as error:
-            self.refused = error
-            raise
 
 
 def _earlier(ploys: Sequence[Ploy], scenario: Scenario, number: int) -> list[Ploy]:
