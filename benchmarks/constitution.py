@@ -11,7 +11,6 @@ simulated critic and judge that knows the right answers and errs in a share of i
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import shutil
@@ -22,6 +21,7 @@ from typing import Any
 
 import _constitution_teacher as simulated
 from _machine import RESULTS, publish
+from _seeds import seeds_parser
 
 from groundrule.recipes.constitution.chain import run_constitution
 from groundrule.recipes.constitution.config import RLHF, load_constitutional_config
@@ -78,13 +78,8 @@ def keep(folder: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = seeds_parser(__doc__, "constitution", [0])
     parser.add_argument("--teachers", nargs="+", choices=list(TEACHERS), default=list(TEACHERS))
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
-    parser.add_argument("--collect", type=Path, nargs="+", help="finished folders")
-    parser.add_argument("--scratch", type=Path, default=Path("runs/benchmarks/constitution"))
     arguments = parser.parse_args()
     simulated.register()
     for folder in arguments.collect or []:

@@ -9,7 +9,6 @@ running. The held-out businesses are never trained on.
 
 from __future__ import annotations
 
-import argparse
 import json
 import shutil
 import subprocess
@@ -17,6 +16,7 @@ import sys
 from pathlib import Path
 
 from _machine import RESULTS, publish
+from _seeds import seeds_parser
 
 CHECKED = ("judge", "facts", "grounded", "unsupported_numbers", "copied", "distinct", "words")
 
@@ -35,13 +35,8 @@ def keep(folder: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--collect", type=Path, nargs="+", help="finished run folders")
+    parser = seeds_parser(__doc__, "demo", [0, 1, 2])
     parser.add_argument("--steps", type=int, help="instead of the demonstration's own number")
-    parser.add_argument("--scratch", type=Path, default=Path("runs/benchmarks/demo"))
     arguments = parser.parse_args()
     for folder in arguments.collect or []:
         keep(folder)

@@ -8,7 +8,6 @@ Writes `results/prompt_embedded-seed<N>.json`. The final test's scenarios decide
 
 from __future__ import annotations
 
-import argparse
 import json
 import shutil
 import subprocess
@@ -17,6 +16,7 @@ import time
 from pathlib import Path
 
 from _machine import publish
+from _seeds import seeds_parser
 
 from groundrule.data.runs import Run
 
@@ -66,12 +66,7 @@ def keep(folder: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
-    parser.add_argument("--collect", type=Path, nargs="+", help="finished folders")
-    parser.add_argument("--scratch", type=Path, default=Path("runs/benchmarks/prompt"))
+    parser = seeds_parser(__doc__, "prompt", [0])
     arguments = parser.parse_args()
     for folder in arguments.collect or [run(seed, arguments.scratch) for seed in arguments.seeds]:
         keep(folder)

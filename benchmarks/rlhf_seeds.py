@@ -9,7 +9,6 @@ rule that ranks the answers is never shown to the reward model, and the held-out
 
 from __future__ import annotations
 
-import argparse
 import json
 import shutil
 import subprocess
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from _machine import RESULTS, publish
+from _seeds import seeds_parser
 
 CONFIG = Path(__file__).parent.parent / "examples" / "rlhf.toml"
 RULE = "rag"
@@ -77,12 +77,7 @@ def nameless(evaluation: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--collect", type=Path, nargs="+", help="finished folders")
-    parser.add_argument("--scratch", type=Path, default=Path("runs/benchmarks/rlhf"))
+    parser = seeds_parser(__doc__, "rlhf", [0, 1, 2])
     arguments = parser.parse_args()
     for folder in arguments.collect or []:
         keep(folder)

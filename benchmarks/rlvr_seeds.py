@@ -9,7 +9,6 @@ of numbers of the held-out problems is ever trained on.
 
 from __future__ import annotations
 
-import argparse
 import json
 import shutil
 import subprocess
@@ -17,6 +16,7 @@ import sys
 from pathlib import Path
 
 from _machine import RESULTS, publish
+from _seeds import seeds_parser
 
 
 def run(seed: int, more: list[str], scratch: Path) -> Path:
@@ -38,14 +38,9 @@ def keep(folder: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--collect", type=Path, nargs="+", help="finished run folders")
+    parser = seeds_parser(__doc__, "rlvr", [0, 1, 2])
     parser.add_argument("--steps", help="instead of the demonstration's own number")
     parser.add_argument("--preset", help="another variant by name")
-    parser.add_argument("--scratch", type=Path, default=Path("runs/benchmarks/rlvr"))
     arguments = parser.parse_args()
     for folder in arguments.collect or []:
         keep(folder)
