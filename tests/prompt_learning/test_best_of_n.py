@@ -6,11 +6,11 @@ import json
 
 import pytest
 
+from groundrule._util.digest import digest
 from groundrule.data.protocols import ChatReply, Policy
 from groundrule.errors import ConfigError, JudgeReplyError
 from groundrule.llm import ScriptedClient
 from groundrule.prompt_learning.best_of_n import BestOfN
-from groundrule.prompt_learning.playbook import hash_of
 from groundrule.prompt_learning.reflection import Reflector
 from groundrule.prompt_learning.rewriting import read_lessons
 from groundrule.prompt_learning.settings import PromptSettings
@@ -67,7 +67,7 @@ async def test_three_candidates_and_the_start_make_groups_of_eight():
     group = learner.tested_groups[0]
     prompts = [member.metadata["prompt"] for member in group]
     assert len(learner.tested_groups) == TESTS
-    assert (len(group), prompts.count(hash_of(SPEC)), len(set(prompts))) == (8, 2, 4)
+    assert (len(group), prompts.count(digest(SPEC)), len(set(prompts))) == (8, 2, 4)
 
 
 async def test_a_fourth_candidate_stands_in_a_group_of_its_own():

@@ -6,13 +6,13 @@ import json
 
 import pytest
 
+from groundrule._util.digest import digest
 from groundrule.errors import DataError
 from groundrule.prompt_learning.playbook import (
     HEADING,
     Lesson,
     LessonIds,
     Playbook,
-    hash_of,
     read_playbook,
 )
 
@@ -166,7 +166,7 @@ def test_other_words_have_another_hash(other):
 
 
 def test_a_hash_is_the_beginning_of_the_sha_256():
-    assert hash_of("abc") == "ba7816bf8f01cfea"
+    assert digest("abc") == "ba7816bf8f01cfea"
 
 
 def test_a_playbook_survives_a_file():

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from fakes import chat
+from groundrule._util.digest import digest
 from groundrule.algorithms.error_budget import ErrorBudget
 from groundrule.data import Scenario, Score, Trajectory, TrajectoryGroup
 from groundrule.data.messages import last_answer
@@ -16,10 +17,10 @@ from groundrule.errors import ConfigError, JudgeError, LlmError
 from groundrule.llm import ScriptedClient
 from groundrule.prompt_learning import PromptLearner
 from groundrule.prompt_learning.edits import Edit
-from groundrule.prompt_learning.learner import LearnerState
-from groundrule.prompt_learning.playbook import Lesson, LessonIds, Playbook, hash_of
+from groundrule.prompt_learning.playbook import Lesson, LessonIds, Playbook
 from groundrule.prompt_learning.reflection import Reflector
 from groundrule.prompt_learning.settings import PromptSettings
+from groundrule.prompt_learning.state import LearnerState
 from groundrule.prompt_learning.trial import Trial
 from groundrule.prompt_learning.versions import Pool, Version
 from groundrule.rewards.judges import Judge
@@ -89,7 +90,7 @@ def groups_under(prompt, *complaints):
                 Trajectory(
                     messages_and_choices=chat(answer, system=prompt, question=f"Training question {number}?"),
                     reward=reward,
-                    metadata={"prompt": hash_of(prompt)},
+                    metadata={"prompt": digest(prompt)},
                     logs=[f"RULER explanation: {said}"],
                 )
                 for answer, reward, said in [

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 import pytest
 
 from fakes import KeywordJudge, chat, prompt_of
+from groundrule._util.digest import digest
 from groundrule.data import Scenario, Score, Trajectory, TrajectoryGroup
 from groundrule.data.messages import last_answer, system_prompt_of
 from groundrule.data.protocols import Policy
 from groundrule.errors import ConfigError, GatherError
 from groundrule.llm import ScriptedClient
-from groundrule.prompt_learning.playbook import hash_of
 from groundrule.prompt_learning.trial import Seen, Trial, seen
 from groundrule.rewards import Ruler
 
@@ -77,7 +77,7 @@ def arms(group):
 
 async def test_answers_under_both_prompts_stand_in_one_group():
     group = await one_group(attempts=3)
-    assert (group.scenario_id, sorted(arms(group))) == ("s1", sorted([hash_of(OLD)] * 3 + [hash_of(NEW)] * 3))
+    assert (group.scenario_id, sorted(arms(group))) == ("s1", sorted([digest(OLD)] * 3 + [digest(NEW)] * 3))
 
 
 async def test_every_scenario_has_its_group_in_the_order_given():
@@ -123,7 +123,7 @@ async def test_members_are_shuffled_by_scenario_and_seed():
     groups = await trial().groups([OLD, NEW], [scenario(f"s{i}") for i in range(12)], 0)
     orders = {tuple(arms(group)) for group in groups}
     assert len(orders) > 2
-    assert {order[0] for order in orders} == {hash_of(OLD), hash_of(NEW)}
+    assert {order[0] for order in orders} == {digest(OLD), digest(NEW)}
 
 
 async def test_the_same_seed_gives_the_same_order():
@@ -245,7 +245,7 @@ def made_group(*members):
                 messages_and_choices=chat(answer),
                 reward=reward or 0.0,
                 unscored="cannot tell" if reward is None else None,
-                metadata={"prompt": hash_of(prompt)},
+                metadata={"prompt": digest(prompt)},
                 metrics={} if guard is None else {"guard/facts": guard},
             )
             for prompt, reward, answer, guard in members

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from groundrule._util.digest import digest
 from groundrule.data import Score, TrajectoryGroup
-from groundrule.data.messages import prompt_hash, system_prompt_of
+from groundrule.data.messages import system_prompt_of
 from groundrule.data.runs import Run
 from groundrule.errors import ConfigError, DataError, RunError
 from groundrule.recipes.config import TrainingConfig
@@ -54,7 +55,7 @@ def test_the_agent_reads_the_lessons_and_the_judge_does_not(
     with Run.open(tmp_path / "run", read_only=True) as run:
         members = [member for group in run.groups(1) for member in group]
     assert {system_prompt_of(member.messages()) for member in members} == {PROMPT}
-    assert {member.metadata["prompt"] for member in members} == {prompt_hash(PROMPT)}
+    assert {member.metadata["prompt"] for member in members} == {digest(PROMPT)}
 
 
 def test_without_a_playbook_every_trajectory_still_names_its_prompt(
@@ -64,7 +65,7 @@ def test_without_a_playbook_every_trajectory_still_names_its_prompt(
 
     with Run.open(tmp_path / "run", read_only=True) as run:
         hashes = {member.metadata["prompt"] for group in run.groups(1) for member in group}
-    assert hashes == {prompt_hash("Be brief.")}
+    assert hashes == {digest("Be brief.")}
 
 
 def test_a_run_keeps_to_the_prompt_that_it_began_with(

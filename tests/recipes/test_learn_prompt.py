@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from groundrule.data.messages import prompt_hash
+from groundrule._util.digest import digest
 from groundrule.data.runs import Run
 from groundrule.errors import BudgetError, ConfigError, DataError, JudgeReplyError, RunError
 from groundrule.llm import ScriptedClient
@@ -94,9 +94,9 @@ def test_every_trajectory_names_its_prompt_and_no_group_to_learn_from_mixes_two(
 
     for group in groups:
         for member in group:
-            assert member.metadata["prompt"] == prompt_hash(member.messages()[0]["content"])
+            assert member.metadata["prompt"] == digest(member.messages()[0]["content"])
     first = groups[:8]
-    assert {m.metadata["prompt"] for g in first for m in g} == {prompt_hash(SPEC)}
+    assert {m.metadata["prompt"] for g in first for m in g} == {digest(SPEC)}
 
 
 def test_old_and_new_prompt_stand_in_the_same_judged_groups(whole):

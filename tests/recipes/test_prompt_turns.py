@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from groundrule._util.digest import digest
 from groundrule.data import Score, TrajectoryGroup
-from groundrule.data.messages import last_answer, prompt_hash
+from groundrule.data.messages import last_answer
 from groundrule.data.protocols import ChatReply, ChatRequest
 from groundrule.data.runs import Run
 from groundrule.errors import RunError
@@ -97,7 +98,7 @@ def test_each_turn_is_a_run_of_its_own_and_done_once(config, tmp_path):
     with Run.open(tmp_path / "turns" / "02-weights", read_only=True) as run:
         hashes = {m.metadata["prompt"] for group in run.groups(1) for m in group}
     prompt = (tmp_path / "turns" / "01-prompt" / "prompt.txt").read_text().rstrip("\n")
-    assert hashes == {prompt_hash(prompt)}
+    assert hashes == {digest(prompt)}
 
 
 def test_lessons_that_the_weights_absorbed_are_tested_by_removal_before_the_second_prompt_turn(

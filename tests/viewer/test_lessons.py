@@ -54,7 +54,7 @@ LEARNED = version(
     test={"looks": LOOKS},
     gains={"s1": 0.08},
 )
-STATE = {"pool": {"versions": [version(0), LEARNED], "live": [0, 1]}}
+STATE = {"pool": {"versions": [version(0), LEARNED], "head": 1}}
 FINAL = {
     "scenarios": 16,
     "same_prompt": False,
@@ -98,7 +98,7 @@ def test_a_final_test_without_numbers_says_why(final, said):
 
 
 def test_a_prompt_without_lessons_says_so():
-    assert "The prompt has no lessons." in page({"pool": {"versions": [version(0)], "live": [0]}})
+    assert "The prompt has no lessons." in page({"pool": {"versions": [version(0)], "head": 0}})
 
 
 def test_a_run_that_trains_weights_has_no_such_section():

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from groundrule._util import jsonl
+from groundrule._util.digest import digest_of
 from groundrule.data.score import Score, Scores
 
 _SCORES, _COSTS = "scores.jsonl", "costs.jsonl"
@@ -48,8 +47,7 @@ class KeptScores:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _key(self, record: Any) -> str:
-        text = json.dumps([record, self._made_from], sort_keys=True)
-        return hashlib.sha256(text.encode("utf-8")).hexdigest()[:16]
+        return digest_of([record, self._made_from])
 
 
 def _scores(line: Mapping[str, Any]) -> Scores:

@@ -101,15 +101,15 @@ def _scored(
     from groundrule.data.score import Scores
     from groundrule.errors import BudgetError
     from groundrule.llm.cost import Ledger, use_ledger
-    from groundrule.llm.watched import WatchedLedger
+    from groundrule.llm.watched import all_or_nothing
 
     async def one(record: Any, group: TrajectoryGroup) -> Scores | None:
         if (known := kept.of(record)) is not None:
             return known
-        watched = WatchedLedger(parent=ledger)
-        with use_ledger(watched):
-            found = await scorer.score(group)
-        if watched.refused is not None:
+        try:
+            with all_or_nothing():
+                found = await scorer.score(group)
+        except BudgetError:
             return None
         kept.add(record, found)
         return found if isinstance(found, Scores) else Scores(found)

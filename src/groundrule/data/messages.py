@@ -6,7 +6,6 @@ A conversation is a list in which plain dict messages (context) and OpenAI `Choi
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -117,11 +116,6 @@ def conversation_key(messages: Iterable[Mapping[str, Any]], tools: Any) -> str:
 def key_of(messages: Iterable[Mapping[str, Any]]) -> str:
     """A canonical text of a conversation; equal exactly when the conversations mean the same."""
     return json.dumps([canonical(m) for m in messages], sort_keys=True, ensure_ascii=False)
-
-
-def prompt_hash(prompt: str) -> str:
-    """What tells one system prompt from another: the first 16 hex digits of its SHA-256."""
-    return hashlib.sha256(prompt.encode("utf-8")).hexdigest()[:16]
 
 
 def system_prompt_of(messages: Iterable[Mapping[str, Any]]) -> str:

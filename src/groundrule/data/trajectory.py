@@ -7,13 +7,16 @@ import time
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
 
+from groundrule._util.digest import digest
 from groundrule.data.messages import Message, Tools, is_choice, message_of
 
 Scalar = float | int | str | bool | None
+PROMPT = "prompt"
+"""In a trajectory's metadata: the `digest` of the system prompt that it answered under."""
 
 
 def _read_item(item: Any) -> Any:
@@ -125,6 +128,14 @@ class Trajectory(BaseModel):
         record = self.model_dump(mode="json", exclude={"messages_and_choices", "additional_histories"})
         record["messages"] = self.messages()
         return record
+
+    def noting_prompt(self, prompt: str) -> Self:
+        """A copy that notes in its metadata, by a hash, which system prompt it was given under."""
+        return self.model_copy(update={"metadata": {**self.metadata, PROMPT: digest(prompt)}})
+
+    def is_under(self, prompt: str) -> bool:
+        """Whether it notes this system prompt."""
+        return self.metadata.get(PROMPT) == digest(prompt)
 
     def transitions(self) -> list[Transition]:
         """The (state, action, reward, next state) steps of the main conversation.

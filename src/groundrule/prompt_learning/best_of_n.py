@@ -9,27 +9,21 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any
 
 from groundrule._util.aio import or_raise, settle
 from groundrule._util.seed import derive
-from groundrule.algorithms.error_budget import ErrorBudget
 from groundrule.data.group import TrajectoryGroup
-from groundrule.data.protocols import Policy, Update
-from groundrule.data.scenario import Scenario
-from groundrule.errors import ConfigError
-from groundrule.prompt_learning.evidence import Evidence, collect, prompt_ids
-from groundrule.prompt_learning.learner import LearnerState
-from groundrule.prompt_learning.lint import Leaks
-from groundrule.prompt_learning.playbook import Playbook, hash_of
-from groundrule.prompt_learning.reflection import Reflector
+from groundrule.data.protocols import Update
+from groundrule.prompt_learning.evidence import Evidence
+from groundrule.prompt_learning.playbook import Playbook
 from groundrule.prompt_learning.rewriting import PlaybookWriter
+from groundrule.prompt_learning.rounds import RoundLearner
 from groundrule.prompt_learning.screening import Screen, Screened
-from groundrule.prompt_learning.settings import PromptSettings
-from groundrule.prompt_learning.trial import Seen, Trial, seen
-from groundrule.prompt_learning.versions import Pool, Version, gains_after
+from groundrule.prompt_learning.trial import Seen, seen
+from groundrule.prompt_learning.versions import Version, gains_after
 
 SIDE_BY_SIDE = 3
 """Candidates in one judged group beside the prompt that they would replace: with two answers each, eight members."""
@@ -54,78 +48,26 @@ class Rewritten:
 
 
 @dataclass
-class BestOfN:
+class BestOfN(RoundLearner):
     """A `Learner`: `update` takes groups that were answered under `parent_prompt` and scored against the spec.
 
     The next round gathers new evidence under the winner, and starts from its lessons. Of `settings` it uses what counts
     as evidence, the attempts, the most scenarios of a test, and whether to ask for contradictions.
     """
 
-    trial: Trial
-    """Who answers and who judges; counts the rollouts of the comparisons."""
-    reflector: Reflector
-    """Its models write the playbooks too."""
-    scenarios: Sequence[Scenario]
-    """For comparing candidates alone."""
-    settings: PromptSettings = field(default_factory=PromptSettings)
-    seed: int = 0
     n: int = SIDE_BY_SIDE
     """Playbooks that are written in a round."""
-    known: Sequence[Scenario] = ()
-    """Further scenarios whose words no lesson may repeat."""
-    state: LearnerState = field(default=None)  # type: ignore[assignment]
-    record: dict[str, Any] = field(default_factory=dict, init=False)
-    """What the last round saw, refused, compared and decided, as plain data."""
-    tested_groups: list[TrajectoryGroup] = field(default_factory=list, init=False)
-    """All groups that were judged in the last round's comparison."""
 
     def __post_init__(self) -> None:
-        if not self.scenarios:
-            raise ConfigError("there are no scenarios to compare prompts on; hold some out of the training")
-        if self.state is None:
-            budget = ErrorBudget(self.settings.alpha, self.settings.half_of_tests)
-            self.state = LearnerState(budget, Pool(size=self.settings.pool))
-        leaks = Leaks.of([*self.scenarios, *self.known], self.spec)
+        super().__post_init__()
         asked = self.reflector if self.settings.check_contradictions else None
-        self._screen = Screen(self.spec, leaks, self.state.ids, asked)
-
-    @property
-    def spec(self) -> str:
-        """The frozen text that answers are judged by."""
-        return self.trial.spec
-
-    @property
-    def parent(self) -> Version:
-        """The version that this round starts from: the last winner."""
-        return self.state.pool.head
-
-    @property
-    def parent_prompt(self) -> str:
-        """What the answers of the next `update` must have been given under."""
-        return self.parent.playbook.below(self.spec)
-
-    @property
-    def policy(self) -> Policy:
-        """The policy with the last winner."""
-        return replace(self.trial.policy, version=self.parent.number, system_prompt=self.parent_prompt)
+        self._screen = Screen(self.spec, self._leaks, self.state.ids, asked)
 
     async def update(self, groups: Sequence[TrajectoryGroup]) -> Update:
         """One round. Raises `JudgeError` or `LlmError` where the models give nothing usable; then nothing has
         changed."""
-        others = prompt_ids(groups) - {hash_of(self.parent_prompt)}
-        if others:
-            raise ConfigError(
-                f"groups were answered under the prompt {min(others)}, but this round starts from version "
-                f"{self.parent.number}; gather them with policy.system_prompt = learner.parent_prompt"
-            )
+        evidence = self._evidence(groups)
         number = self.state.round + 1
-        evidence = collect(
-            groups,
-            least_reliability=self.settings.least_reliability,
-            least_gap=self.settings.least_gap,
-            least_support=self.settings.least_support,
-            prefix=f"r{number}g",
-        )
         parent = self.parent
         candidates, refused = await self._written(evidence, number)
         await self._compare(candidates, number)
@@ -133,7 +75,10 @@ class BestOfN:
         winner = self._version(best, number) if best is not None and best.mean > 0 else None
         self.state.round = number
         self.record = _record(number, parent, evidence, refused, candidates, winner)
-        return Update(self.policy, self._metrics(evidence, refused, candidates, winner))
+        counts = self._counts(
+            evidence, refused=len(refused), tested=len(candidates), accepted=winner is not None
+        )
+        return Update(self.policy, counts)
 
     async def _written(
         self, evidence: Evidence, number: int
@@ -183,27 +128,6 @@ class BestOfN:
         self.state.parent = version.number
         return version
 
-    def _metrics(
-        self,
-        evidence: Evidence,
-        refused: Sequence[object],
-        candidates: Sequence[Rewritten],
-        winner: Version | None,
-    ) -> dict[str, float]:
-        return {
-            "prompt/contrasts": len(evidence.contrasts),
-            "prompt/complaints": len(evidence.complaints),
-            "prompt/unreliable_groups": evidence.unreliable,
-            "prompt/level_groups": evidence.level,
-            "prompt/refused": len(refused),
-            "prompt/tested": len(candidates),
-            "prompt/accepted": float(winner is not None),
-            "prompt/lessons": len(self.parent.playbook.lessons),
-            "prompt/version": self.parent.number,
-            "prompt/gain": self.parent.gain,
-            "prompt/rollouts": self.trial.rollouts,
-        }
-
 
 def _texts(playbook: Playbook) -> frozenset[str]:
     return frozenset(lesson.text for lesson in playbook.lessons)
@@ -227,10 +151,7 @@ def _record(
     return {
         "round": number,
         "parent": parent.number,
-        "contrasts": [contrast.to_dict() for contrast in evidence.contrasts],
-        "complaints": [{"text": c.text, "contrasts": list(c.contrasts)} for c in evidence.complaints],
-        "unreliable": evidence.unreliable,
-        "level": evidence.level,
+        **evidence.to_dict(),
         "refused": [{"edit": entry(text), "reason": reason} for text, reason in refused],
         "tested": [
             {

@@ -13,7 +13,7 @@ from typing import Any
 
 from groundrule.data.group import TrajectoryGroup
 from groundrule.data.messages import last_answer, text_of
-from groundrule.data.trajectory import Trajectory
+from groundrule.data.trajectory import PROMPT, Trajectory
 from groundrule.rewards.checks import content_words
 
 _EXPLAINED = re.compile(r"^\S+ explanation: (?P<text>.*)", re.DOTALL)
@@ -74,6 +74,15 @@ class Evidence:
     level: int = 0
     """Groups that were left out because their answers are equally good, or too few have a score."""
 
+    def to_dict(self) -> dict[str, Any]:
+        """For files."""
+        return {
+            "contrasts": [contrast.to_dict() for contrast in self.contrasts],
+            "complaints": [{"text": c.text, "contrasts": list(c.contrasts)} for c in self.complaints],
+            "unreliable": self.unreliable,
+            "level": self.level,
+        }
+
     def of(self, complaint: Complaint) -> list[Contrast]:
         """The contrasts of a complaint."""
         return [contrast for contrast in self.contrasts if contrast.id in complaint.contrasts]
@@ -129,7 +138,7 @@ def explanation_of(trajectory: Trajectory) -> str:
 
 def prompt_ids(groups: Iterable[TrajectoryGroup]) -> set[str]:
     """Which prompts the members were given, as far as they say."""
-    return {str(t.metadata["prompt"]) for group in groups for t in group if "prompt" in t.metadata}
+    return {str(t.metadata[PROMPT]) for group in groups for t in group if PROMPT in t.metadata}
 
 
 def _alike(one: set[str], other: set[str]) -> bool:

@@ -18,11 +18,11 @@ from groundrule.data.messages import Message, last_answer
 from groundrule.data.protocols import ChatReply
 from groundrule.data.scenario import Scenario
 from groundrule.prompt_learning.evidence import explanation_of
-from groundrule.prompt_learning.playbook import Lesson, LessonIds, Playbook, hash_of
+from groundrule.prompt_learning.playbook import Lesson, LessonIds, Playbook
 from groundrule.prompt_learning.reflection import PACKAGE, PURPOSE, Reflector, short
 from groundrule.prompt_learning.rewriting import seeded
 from groundrule.prompt_learning.screening import Screen
-from groundrule.prompt_learning.trial import PROMPT, seen
+from groundrule.prompt_learning.trial import seen
 from groundrule.rewards.ask import ask
 from groundrule.rewards.neutral import neutral
 from groundrule.rewards.parse import reply_text
@@ -91,7 +91,7 @@ class Trace:
 
 def trace_of(scenario: Scenario, group: TrajectoryGroup | None, start: str, prompt: str) -> Trace:
     """Of a judged group in which the start prompt is too; without a score the gain is 0."""
-    members = [] if group is None else [t for t in group.scored if t.metadata.get(PROMPT) == hash_of(prompt)]
+    members = [] if group is None else [t for t in group.scored if t.is_under(prompt)]
     if group is None or not members:
         return Trace(scenario.question, "", "", 0.0)
     worst = min(members, key=lambda t: t.reward)

@@ -7,24 +7,20 @@ prompt that they change, on scenarios that gave no evidence. What is better beyo
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from groundrule.algorithms.error_budget import ErrorBudget
 from groundrule.data.group import TrajectoryGroup
-from groundrule.data.protocols import Policy, Update
-from groundrule.data.scenario import Scenario
-from groundrule.errors import ConfigError
+from groundrule.data.protocols import Update
 from groundrule.prompt_learning.edits import Edit
-from groundrule.prompt_learning.evidence import Evidence, collect, prompt_ids
-from groundrule.prompt_learning.lint import Leaks, refusal_of
-from groundrule.prompt_learning.playbook import LessonIds, Playbook, hash_of
-from groundrule.prompt_learning.reflection import Reflector
-from groundrule.prompt_learning.settings import PromptSettings
+from groundrule.prompt_learning.evidence import Evidence
+from groundrule.prompt_learning.lint import refusal_of
+from groundrule.prompt_learning.playbook import Playbook
+from groundrule.prompt_learning.rounds import RoundLearner
+from groundrule.prompt_learning.state import Proposed
 from groundrule.prompt_learning.testing import Candidate, Tested, run_test, votes
-from groundrule.prompt_learning.trial import Trial
-from groundrule.prompt_learning.versions import Pool, Version, gains_after
+from groundrule.prompt_learning.versions import Version, gains_after
 
 MOST_TRIED = 20
 """Lessons that did not help which the reflection model is told of."""
@@ -33,145 +29,36 @@ MOST_TESTS = 3
 PROMISING = 0.05
 
 
-@dataclass(frozen=True)
-class Proposed:
-    """An edit on its way into a test."""
-
-    edit: Edit
-    evidence: tuple[Mapping[str, Any], ...]
-    """The contrasts that it names."""
-    tests: int = 0
-    """How often it has been tested to the end."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """For files."""
-        evidence = [dict(one) for one in self.evidence]
-        return {"edit": self.edit.to_dict(), "evidence": evidence, "tests": self.tests}
-
-    @classmethod
-    def from_dict(cls, record: Mapping[str, Any]) -> Proposed:
-        """From a file."""
-        return cls(Edit.from_dict(record["edit"]), tuple(record["evidence"]), record["tests"])
-
-
 _Entry = tuple[Proposed, Tested, tuple[Playbook, str]]
 """An edit, its test, and what it makes: the edited playbook, and the id of the lesson that it touches."""
 
 
 @dataclass
-class LearnerState:
-    """Everything that a learner knows and a run folder keeps."""
-
-    budget: ErrorBudget
-    pool: Pool = field(default_factory=Pool)
-    ids: LessonIds = field(default_factory=LessonIds)
-    carried: list[Proposed] = field(default_factory=list)
-    """Edits whose test was cut short by a better one; they are tested first in the next round."""
-    tried: list[str] = field(default_factory=list)
-    """Lessons that were refused or did not help."""
-    round: int = 0
-    parent: int = 0
-    """The version that the next round's answers are given under, and its edits start from."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """For files."""
-        return {
-            "budget": vars(self.budget).copy(),
-            "pool": self.pool.to_dict(),
-            "ids": self.ids.given,
-            "carried": [one.to_dict() for one in self.carried],
-            "tried": list(self.tried),
-            "round": self.round,
-            "parent": self.parent,
-        }
-
-    @classmethod
-    def from_dict(cls, record: Mapping[str, Any]) -> LearnerState:
-        """From a file."""
-        return cls(
-            budget=ErrorBudget(**record["budget"]),
-            pool=Pool.from_dict(record["pool"]),
-            ids=LessonIds(record["ids"]),
-            carried=[Proposed.from_dict(one) for one in record["carried"]],
-            tried=list(record["tried"]),
-            round=record["round"],
-            parent=record["parent"],
-        )
-
-
-@dataclass
-class PromptLearner:
-    """Improves the playbook below a frozen spec.
+class PromptLearner(RoundLearner):
+    """Improves the playbook below a frozen spec, by single edits that are tested.
 
     `update` takes groups that were answered under `parent_prompt` and scored against the spec, and gives the policy
     with the best prompt so far. The scenarios of its tests are `scenarios`; they must not be among those of the groups.
     """
 
-    trial: Trial
-    """Who answers and who judges; its spec is the authority."""
-    reflector: Reflector
-    scenarios: Sequence[Scenario]
-    """For tests alone."""
-    settings: PromptSettings = field(default_factory=PromptSettings)
-    seed: int = 0
-    known: Sequence[Scenario] = ()
-    """Further scenarios whose words no lesson may repeat: those that are trained on, and those of a final test."""
-    state: LearnerState = field(default=None)  # type: ignore[assignment]
-    record: dict[str, Any] = field(default_factory=dict, init=False)
-    """What the last round saw, asked, refused, tested and decided, as plain data."""
-    tested_groups: list[TrajectoryGroup] = field(default_factory=list, init=False)
-    """All groups that were judged in the last round's test."""
-
-    def __post_init__(self) -> None:
-        if not self.scenarios:
-            raise ConfigError("there are no scenarios to test a prompt on; hold some out of the training")
-        if self.state is None:
-            budget = ErrorBudget(self.settings.alpha, self.settings.half_of_tests)
-            self.state = LearnerState(budget, Pool(size=self.settings.pool))
-        self._leaks = Leaks.of([*self.scenarios, *self.known], self.spec)
-
-    @property
-    def spec(self) -> str:
-        """The frozen text that answers are judged by."""
-        return self.trial.spec
-
-    @property
-    def policy(self) -> Policy:
-        """The policy with the best prompt so far."""
-        head = self.state.pool.head
-        return replace(self.trial.policy, version=head.number, system_prompt=head.playbook.below(self.spec))
-
-    @property
-    def parent(self) -> Version:
-        """The version that this round starts from."""
-        return self.state.pool[self.state.parent]
-
-    @property
-    def parent_prompt(self) -> str:
-        """What the answers of the next `update` must have been given under."""
-        return self.parent.playbook.below(self.spec)
-
     async def update(self, groups: Sequence[TrajectoryGroup]) -> Update:
         """One round. Raises `JudgeError` or `LlmError` where the reflection model gives nothing usable; then nothing
         has changed."""
-        self._check_groups(groups)
-        evidence = collect(
-            groups,
-            least_reliability=self.settings.least_reliability,
-            least_gap=self.settings.least_gap,
-            least_support=self.settings.least_support,
-            prefix=f"r{self.state.round + 1}g",
-        )
+        evidence = self._evidence(groups)
         proposed = [*self.state.carried, *self._harmful(), *await self._reflected(evidence)]
         kept, refused = await self._linted(proposed)
         number, before = self.state.round + 1, self.state.parent
-        tested = await self._tested(kept[: self.settings.edits], number)
+        tested = await self._tested(kept[: self.settings.edits])
         self.state.round = number
         accepted = self._settled(tested)
         self._go_on(accepted, [*(one for one, *_ in tested), *kept[self.settings.edits :]], tested)
         self.state.tried = self.state.tried[-MOST_TRIED:]
         self.record = _record(number, before, evidence, refused, tested, accepted)
-        return Update(self.policy, self._metrics(evidence, refused, tested, accepted))
+        counts = self._counts(
+            evidence, refused=len(refused), tested=len(tested), accepted=accepted is not None
+        )
+        more = {"prompt/pool": len(self.state.pool.live), "prompt/level": self.state.budget.level}
+        return Update(self.policy, {**counts, **more})
 
     def _harmful(self) -> list[Proposed]:
         """Lessons that did harm on more scenarios than they helped are proposed for removal."""
@@ -225,12 +112,13 @@ class PromptLearner:
             return None
         if edit.text in self.state.tried:
             return "it was tried before"
-        if self.settings.check_contradictions:
-            broken = await self.reflector.contradiction(self.spec, edit.text)
-            return f"it contradicts the spec: {broken!r}" if broken else None
-        return None
+        return (
+            await self.reflector.objection(self.spec, edit.text)
+            if self.settings.check_contradictions
+            else None
+        )
 
-    async def _tested(self, kept: Sequence[Proposed], number: int) -> list[_Entry]:
+    async def _tested(self, kept: Sequence[Proposed]) -> list[_Entry]:
         """Each edit with its test, the edited playbook, and the lesson that it touches."""
         self.tested_groups = []
         if not kept:
@@ -260,9 +148,8 @@ class PromptLearner:
         for entry in tested:
             self.state.budget = self.state.budget.after(accepted=entry is best)
         version = None if best is None else self._version(*best)
-        for (
-            entry
-        ) in tested:  # After the new version was made: what is learned of its other lessons holds for it too.
+        # After the new version was made: what is learned of its other lessons holds for it too.
+        for entry in tested:
             self._learned_of(*entry)
         for entry in accepted:
             if entry is not best:  # Better than the old prompt; whether than the new one is not known yet.
@@ -300,46 +187,6 @@ class PromptLearner:
         self.state.pool.add(version)
         return version
 
-    def _check_groups(self, groups: Sequence[TrajectoryGroup]) -> None:
-        known = {scenario.id for scenario in self.scenarios}
-        both = [group.scenario_id for group in groups if group.scenario_id in known]
-        if both:
-            raise ConfigError(
-                f"scenario {both[0]!r} gives evidence and is tested on too, so a lesson about it alone would pass; "
-                "keep the scenarios of tests out of the groups"
-            )
-        others = prompt_ids(groups) - {hash_of(self.parent_prompt)}
-        if others:
-            raise ConfigError(
-                f"groups were answered under the prompt {min(others)}, but this round starts from version "
-                f"{self.state.parent} ({hash_of(self.parent_prompt)}); gather them with policy.system_prompt = "
-                "learner.parent_prompt"
-            )
-
-    def _metrics(
-        self,
-        evidence: Evidence,
-        refused: Sequence[object],
-        tested: Sequence[_Entry],
-        accepted: Version | None,
-    ) -> dict[str, float]:
-        pool = self.state.pool
-        return {
-            "prompt/contrasts": len(evidence.contrasts),
-            "prompt/complaints": len(evidence.complaints),
-            "prompt/unreliable_groups": evidence.unreliable,
-            "prompt/level_groups": evidence.level,
-            "prompt/refused": len(refused),
-            "prompt/tested": len(tested),
-            "prompt/accepted": float(accepted is not None),
-            "prompt/lessons": len(pool.head.playbook.lessons),
-            "prompt/version": pool.head.number,
-            "prompt/gain": pool.head.gain,
-            "prompt/pool": len(pool.live),
-            "prompt/level": self.state.budget.level,
-            "prompt/rollouts": self.trial.rollouts,
-        }
-
 
 def _record(
     number: int,
@@ -352,10 +199,7 @@ def _record(
     return {
         "round": number,
         "parent": parent,
-        "contrasts": [contrast.to_dict() for contrast in evidence.contrasts],
-        "complaints": [{"text": c.text, "contrasts": list(c.contrasts)} for c in evidence.complaints],
-        "unreliable": evidence.unreliable,
-        "level": evidence.level,
+        **evidence.to_dict(),
         "refused": [{**one.to_dict(), "reason": reason} for one, reason in refused],
         "tested": [
             {**one.to_dict(), **test.standing.to_dict(), "differences": test.differences}

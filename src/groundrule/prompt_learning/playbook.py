@@ -5,12 +5,12 @@ The spec is what answers are judged by. The agent is shown both; a person may re
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from groundrule._util.digest import digest
 from groundrule.errors import DataError
 
 HEADING = "Lessons from earlier work:"
@@ -68,7 +68,7 @@ class Playbook:
     @property
     def content_hash(self) -> str:
         """Of what the agent reads; counters and ids do not change it."""
-        return hash_of("\n".join(lesson.text for lesson in self.lessons))
+        return digest("\n".join(lesson.text for lesson in self.lessons))
 
     def to_dict(self) -> list[dict[str, Any]]:
         """For files."""
@@ -78,11 +78,6 @@ class Playbook:
     def from_dict(cls, lessons: Sequence[Mapping[str, Any]]) -> Playbook:
         """From a file."""
         return cls(tuple(Lesson(**lesson) for lesson in lessons))
-
-
-def hash_of(prompt: str) -> str:
-    """What tells one prompt from another: the first 16 hex digits of its SHA-256."""
-    return hashlib.sha256(prompt.encode("utf-8")).hexdigest()[:16]
 
 
 @dataclass

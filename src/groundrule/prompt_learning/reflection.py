@@ -60,6 +60,11 @@ class Reflector:
         )
         return reading.value
 
+    async def objection(self, spec: str, lesson: str) -> str | None:
+        """Why a lesson may not be kept beside the spec; None for one that may."""
+        broken = await self.contradiction(spec, lesson)
+        return f"it contradicts the spec: {broken!r}" if broken else None
+
     async def contradiction(self, spec: str, lesson: str) -> str | None:
         """The demand of the spec that a lesson breaks, word for word; None where it breaks none.
 

@@ -34,7 +34,7 @@ class Screen:
     """Says whether a lesson contradicts the spec; None: that is not asked."""
     _said: dict[tuple[str, str], str | None] = field(default_factory=dict, init=False)
     """The reason against a text beside other lessons, by the text and the hash of those; each is asked for once."""
-    _contradicted: dict[str, str | None] = field(default_factory=dict, init=False)
+    _objections: dict[str, str | None] = field(default_factory=dict, init=False)
 
     async def screened(self, texts: Sequence[str], known: Playbook) -> Screened:
         """A playbook of the texts. Lessons of `known` are not read again; they keep their ids and come first."""
@@ -56,7 +56,6 @@ class Screen:
         reason = refusal_of(Edit("add", text), playbook, self.spec, self.leaks)
         if reason is not None or self.reflector is None:
             return reason
-        if text not in self._contradicted:
-            self._contradicted[text] = await self.reflector.contradiction(self.spec, text)
-        broken = self._contradicted[text]
-        return f"it contradicts the spec: {broken!r}" if broken else None
+        if text not in self._objections:
+            self._objections[text] = await self.reflector.objection(self.spec, text)
+        return self._objections[text]

@@ -20,15 +20,12 @@ from groundrule.data.messages import last_answer
 from groundrule.data.protocols import Policy, Rollout, Scorer
 from groundrule.data.scenario import Scenario
 from groundrule.data.trajectory import Trajectory
-from groundrule.errors import BudgetError, GatherError
-from groundrule.prompt_learning.playbook import hash_of
+from groundrule.llm.watched import all_or_nothing
 from groundrule.rewards.apply import apply_scores
 from groundrule.rewards.frozen_spec import FrozenSpec
 from groundrule.rewards.scoring import scores_or_reasons
 from groundrule.rollouts.gather import gather_trajectory_groups
 
-PROMPT = "prompt"
-"""In a trajectory's metadata: the hash of the system prompt that it answered under."""
 JUDGE = "ruler"
 
 
@@ -69,7 +66,6 @@ class Trial:
     """What scorers may know of a scenario."""
     rollouts: int = field(default=0, init=False)
     """Attempts made so far."""
-    _spent: BudgetError | None = field(default=None, init=False, repr=False)
 
     async def groups(
         self, prompts: Sequence[str], scenarios: Sequence[Scenario], *seed: object
@@ -78,21 +74,16 @@ class Trial:
 
         Raises `BudgetError` where the budget ends in the middle: half a comparison is none.
         """
-        pending = [self._pending(prompts, scenario, *seed) for scenario in scenarios]
-        try:
+        with all_or_nothing():
             gathered = await gather_trajectory_groups(
-                pending,
+                [self._pending(prompts, scenario, *seed) for scenario in scenarios],
                 pbar_desc=None,
                 max_exceptions=self.max_exceptions,
                 max_concurrency=self.max_concurrency,
                 timeout_s=self.timeout_s,
             )
-        except GatherError as error:
-            raise (self._spent or error) from error
-        if self._spent:
-            raise self._spent
-        self.rollouts += len(prompts) * self.attempts * len(scenarios)
-        return or_raise(await settle([self._scored(group) for group in gathered]))
+            self.rollouts += len(prompts) * self.attempts * len(scenarios)
+            return or_raise(await settle([self._scored(group) for group in gathered]))
 
     def _pending(self, prompts: Sequence[str], scenario: Scenario, *seed: object) -> TrajectoryGroup:
         members = [(prompt, attempt) for prompt in prompts for attempt in range(self.attempts)]
@@ -107,18 +98,11 @@ class Trial:
         )
 
     async def _attempt(self, prompt: str, scenario: Scenario, seed: int) -> Trajectory:
-        try:
-            trajectory = await self.rollout(replace(self.policy, system_prompt=prompt, seed=seed), scenario)
-        except BudgetError as error:
-            self._spent = error
-            raise
-        return trajectory.model_copy(update={"metadata": {**trajectory.metadata, PROMPT: hash_of(prompt)}})
+        trajectory = await self.rollout(replace(self.policy, system_prompt=prompt, seed=seed), scenario)
+        return trajectory.noting_prompt(prompt)
 
     async def _scored(self, group: TrajectoryGroup) -> TrajectoryGroup:
         scores = await scores_or_reasons(FrozenSpec(self.scorer, self.spec), group)
-        for score in scores:
-            if score.reason and score.reason.startswith(BudgetError.__name__):
-                raise BudgetError(score.reason.partition(": ")[2])
         scored = apply_scores(group, scores, name=JUDGE)
         for name, guard in self.guards.items():
             said = await scores_or_reasons(FrozenSpec(guard, self.spec), group)
@@ -144,8 +128,7 @@ def seen(group: TrajectoryGroup, old: str, new: str) -> Seen | None:
 
 
 def _under(group: TrajectoryGroup, prompt: str) -> list[Trajectory]:
-    name = hash_of(prompt)
-    return [t for t in group.scored if t.metadata.get(PROMPT) == name]
+    return [t for t in group.scored if t.is_under(prompt)]
 
 
 def _gap(name: str, before: Sequence[Trajectory], after: Sequence[Trajectory]) -> float | None:

@@ -157,7 +157,8 @@ class Pool:
 
     def to_dict(self) -> dict[str, Any]:
         """For files."""
-        return {"versions": [v.to_dict() for v in self.versions], "live": list(self.live), "size": self.size}
+        versions = [version.to_dict() for version in self.versions]
+        return {"versions": versions, "live": list(self.live), "head": self.head.number, "size": self.size}
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Pool:

@@ -184,6 +184,17 @@ class TrainSection(Section):
     """Longest time of one rollout; None: no limit."""
 
 
+class TotalBudget(Section):
+    """[budget]: hard limits of the whole work, resumed or not. A larger one and the same command go on."""
+
+    usd: float | None = Field(default=None, gt=0)
+    """US dollars; models of unknown price are not covered."""
+    tokens: int | None = Field(default=None, ge=1)
+    """Sent and received."""
+    calls: int | None = Field(default=None, ge=1)
+    """Calls that are sent; answers from the cache are free."""
+
+
 class KeptSection(Section):
     """What every [run] says: where it is kept, and what it is called."""
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from itertools import takewhile
 
 from groundrule.data.group import TrajectoryGroup
-from groundrule.data.messages import prompt_hash, system_prompt_of
+from groundrule.data.messages import system_prompt_of
 from groundrule.data.protocols import Scorer
 from groundrule.data.records import write_groups
 from groundrule.data.scenario import Scenario
@@ -121,10 +121,7 @@ def with_prompt_hash(group: TrajectoryGroup) -> TrajectoryGroup:
             f"cannot be compared ({len(differing)} of {len(prompts)} differ); the rollout must give all attempts at a "
             "scenario the same system prompt"
         )
-    return group.with_members(
-        member.model_copy(update={"metadata": {**member.metadata, "prompt": prompt_hash(prompt)}})
-        for member, prompt in zip(group, prompts, strict=True)
-    )
+    return group.with_members(m.noting_prompt(prompt) for m, prompt in zip(group, prompts, strict=True))
 
 
 def _opening(member: Trajectory) -> str:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import base64
 import binascii
-import hashlib
 import json
 import re
 from dataclasses import dataclass, field
 from typing import Any
 
+from groundrule._util.digest import digest
 from groundrule.rewards.elision import Elision, Shortened
 from groundrule.rewards.neutral import neutral, neutral_line
 
@@ -64,7 +64,7 @@ class Page:
         kind = str(part.get("type") or "part") if isinstance(part, dict) else "part"
         data = json.dumps(part, sort_keys=True, default=str)
         self.mark(
-            f"PART {name_of(kind)} {len(data)} characters sha256:{_short_hash(data.encode('utf-8', 'replace'))}"
+            f"PART {name_of(kind)} {len(data)} characters sha256:{digest(data.encode('utf-8', 'replace'))}"
         )
 
     def content(self) -> str | list[dict[str, Any]]:
@@ -103,8 +103,4 @@ def _described(url: str) -> str:
     except (binascii.Error, ValueError):
         raw = data.encode("utf-8", "replace")
     kind = header.removeprefix("data:").partition(";")[0] or "unknown type"
-    return f"{name_of(kind)} {len(raw)} bytes sha256:{_short_hash(raw)}"
-
-
-def _short_hash(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()[:16]
+    return f"{name_of(kind)} {len(raw)} bytes sha256:{digest(raw)}"

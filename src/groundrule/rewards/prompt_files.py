@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 from importlib import resources
+
+from groundrule._util.digest import digest
 
 
 @functools.cache
@@ -16,4 +17,4 @@ def prompt_text(name: str, package: str = "groundrule.rewards") -> str:
 @functools.cache
 def prompt_version(name: str, package: str = "groundrule.rewards") -> str:
     """Changes with every change of the text; part of each cache key."""
-    return hashlib.sha256(prompt_text(name, package).encode("utf-8")).hexdigest()[:16]
+    return digest(prompt_text(name, package))

@@ -15,8 +15,7 @@ def learned_prompt(state: Record, final: Sequence[Record]) -> list[Html | None]:
     versions = (state.get("pool") or {}).get("versions") or []
     if not versions:
         return []
-    live = [version for version in versions if version["number"] in state["pool"]["live"]]
-    head = max(live, key=lambda version: (_gain(version), version["number"]))
+    head = next(version for version in versions if version["number"] == state["pool"]["head"])
     return [
         _final(final[-1]) if final else None,
         _lessons(head, versions),

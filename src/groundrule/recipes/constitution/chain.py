@@ -10,8 +10,7 @@ from functools import partial
 from typing import Any
 
 from groundrule._util.aio import on_model_thread
-from groundrule.errors import BudgetError, ConfigError
-from groundrule.llm.cost import Budget, Ledger, use_ledger
+from groundrule.errors import ConfigError
 from groundrule.recipes.constitution.config import ConstitutionalConfig
 from groundrule.recipes.constitution.evaluation import evaluate
 from groundrule.recipes.constitution.preferences import judge_of, label_samples, sample_pairs
@@ -26,6 +25,7 @@ from groundrule.recipes.constitution.stages import (
 )
 from groundrule.recipes.rlhf.chain import run_rlhf
 from groundrule.recipes.rlhf.stages import Stages, Work
+from groundrule.recipes.total_budget import within
 from groundrule.rewards.constitution.comparing import comparing_judge
 from groundrule.rollouts.scenarios import load_scenarios
 
@@ -44,15 +44,8 @@ async def run_constitution(
     if until is not None and until not in names:
         raise ConfigError(f"this chain has no stage {until!r}; its stages are {', '.join(names)}")
     chain = _Chain(config, report)
-    limits = Budget(usd=config.budget.usd, tokens=config.budget.tokens, calls=config.budget.calls)
-    with use_ledger(Ledger.reopened(config.folder / COSTS, budget=limits)) as ledger:
-        try:
-            return await chain.run(until)
-        except BudgetError as error:
-            raise BudgetError(
-                f"the budget of the chain is used up ({ledger}); raise [budget] and start the same command again: it "
-                "goes on from here"
-            ) from error
+    with within(config.budget, config.folder / COSTS, work="chain"):
+        return await chain.run(until)
 
 
 class _Chain:

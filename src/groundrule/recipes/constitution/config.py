@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from groundrule.errors import ConfigError, DataError
-from groundrule.recipes.config import PolicyConfig, ScenarioConfig, Section
+from groundrule.recipes.config import PolicyConfig, ScenarioConfig, Section, TotalBudget
 from groundrule.recipes.config_file import read_config
 from groundrule.recipes.rlhf.config import (
     ChainSection,
@@ -77,17 +77,6 @@ class PreferencesConfig(Section):
     """A file of further preferences that are learned from beside these, such as people's."""
 
 
-class ChainBudget(Section):
-    """[budget]: hard limits of the whole chain, resumed or not. A larger one and the same command go on."""
-
-    usd: float | None = Field(default=None, gt=0)
-    """US dollars; models of unknown price are not covered."""
-    tokens: int | None = Field(default=None, ge=1)
-    """Sent and received."""
-    calls: int | None = Field(default=None, ge=1)
-    """Calls that are sent; answers from the cache are free."""
-
-
 class ChainRun(ChainSection):
     """[run]: where the chain is kept."""
 
@@ -107,7 +96,7 @@ class ConstitutionalConfig(Section):
     ppo: PpoConfig | None = None
     dpo: DpoConfig | None = None
     evaluation: EvaluationConfig = EvaluationConfig()
-    budget: ChainBudget = ChainBudget()
+    budget: TotalBudget = TotalBudget()
     run: ChainRun = ChainRun()
 
     @model_validator(mode="after")

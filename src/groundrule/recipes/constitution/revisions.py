@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import json
 import shutil
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -14,6 +12,7 @@ from typing import Any
 
 from groundrule._util import jsonl
 from groundrule._util.aio import settle
+from groundrule._util.digest import digest_of
 from groundrule._util.progress import progress_bar
 from groundrule._util.seed import derive
 from groundrule.data.messages import last_answer
@@ -138,7 +137,7 @@ def _key_of(config: ConstitutionalConfig, reviser: Reviser) -> str:
         config.revisions.exemplars,
         config.run.seed,
     ]
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode("utf-8")).hexdigest()[:16]
+    return digest_of(parts)
 
 
 class _Log:

@@ -16,6 +16,7 @@ from groundrule.recipes.config import (
     PolicyConfig,
     ScenarioConfig,
     Section,
+    TotalBudget,
     TrainingConfig,
     TrainSection,
 )
@@ -89,17 +90,6 @@ class LearnConfig(PromptSettings):
         return self
 
 
-class RunBudget(Section):
-    """[budget]: hard limits of the whole run, resumed or not. A larger one and the same command go on."""
-
-    usd: float | None = Field(default=None, gt=0)
-    """US dollars; models of unknown price are not covered."""
-    tokens: int | None = Field(default=None, ge=1)
-    """Sent and received."""
-    calls: int | None = Field(default=None, ge=1)
-    """Calls that are sent."""
-
-
 class PromptRun(KeptSection):
     """[run]: where it is kept, and what it is called."""
 
@@ -115,7 +105,7 @@ class PromptConfig(Section):
     reflection: ReflectionConfig = ReflectionConfig()
     learn: LearnConfig = LearnConfig()
     train: TrainSection = TrainSection()
-    budget: RunBudget = RunBudget()
+    budget: TotalBudget = TotalBudget()
     run: PromptRun = PromptRun()
 
     @model_validator(mode="after")

@@ -18,9 +18,9 @@ from typing import Any
 from groundrule._util.files import write_atomic
 from groundrule.errors import ConfigError, RunError
 from groundrule.prompt_learning.absorbed import Dropped
-from groundrule.prompt_learning.best_of_n import BestOfN
-from groundrule.prompt_learning.learner import LearnerState, PromptLearner
 from groundrule.prompt_learning.playbook import read_playbook
+from groundrule.prompt_learning.rounds import RoundLearner
+from groundrule.prompt_learning.state import LearnerState
 from groundrule.prompt_learning.versions import Version
 
 PROMPT_FILE, SPEC_FILE = "prompt.txt", "spec.txt"
@@ -46,7 +46,7 @@ def read_spec(folder: Path) -> str:
     return path.read_text("utf-8").rstrip("\n")
 
 
-def write_prompt(folder: Path, learner: PromptLearner | BestOfN) -> None:
+def write_prompt(folder: Path, learner: RoundLearner) -> None:
     """The best prompt so far, as a person would paste it."""
     write_atomic(folder / PROMPT_FILE, f"{learner.policy.system_prompt}\n")
 

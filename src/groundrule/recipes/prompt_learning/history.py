@@ -10,7 +10,7 @@ from pathlib import Path
 from groundrule._util.files import write_atomic
 from groundrule.data.runs import Run
 from groundrule.errors import ConfigError, RunError
-from groundrule.prompt_learning.learner import LearnerState
+from groundrule.prompt_learning.state import LearnerState
 from groundrule.prompt_learning.versions import Pool, Version
 from groundrule.recipes.prompt_learning.files import PROMPT_FILE, read_spec
 

@@ -7,8 +7,7 @@ from statistics import fmean
 from typing import Any
 
 from groundrule.data.group import TrajectoryGroup
-from groundrule.prompt_learning.best_of_n import BestOfN
-from groundrule.prompt_learning.learner import PromptLearner
+from groundrule.prompt_learning.rounds import RoundLearner
 from groundrule.recipes.judging import judge_metrics
 
 
@@ -26,9 +25,7 @@ def round_metrics(groups: Sequence[TrajectoryGroup]) -> dict[str, float]:
     }
 
 
-def round_line(
-    number: int, rounds: int, metrics: Mapping[str, float], learner: PromptLearner | BestOfN
-) -> str:
+def round_line(number: int, rounds: int, metrics: Mapping[str, float], learner: RoundLearner) -> str:
     """A line for the round, and one for each edit that it decided about."""
     record = learner.record
     reward = f"{metrics['reward/mean']:.3f}" if "reward/mean" in metrics else "no scores"

@@ -11,31 +11,32 @@ from typing import Any
 
 from groundrule.prompt_learning.best_of_n import BestOfN
 from groundrule.prompt_learning.gepa_adapter import Evolved, learn_with_gepa
-from groundrule.prompt_learning.learner import LearnerState, PromptLearner
+from groundrule.prompt_learning.learner import PromptLearner
 from groundrule.prompt_learning.reflection import Reflector
+from groundrule.prompt_learning.rounds import RoundLearner
+from groundrule.prompt_learning.state import LearnerState
 from groundrule.prompt_learning.trial import Trial
 from groundrule.prompt_learning.versions import Version, gains_after
 from groundrule.recipes.prompt_learning.config import PromptConfig
 from groundrule.recipes.prompt_learning.lines import round_metrics
 from groundrule.recipes.prompt_learning.material import Material
 
-AnyLearner = PromptLearner | BestOfN
 _GEPA = "gepa"
 
 
 def learner_of(
     config: PromptConfig, trial: Trial, reflector: Reflector, material: Material, state: LearnerState
-) -> AnyLearner:
+) -> RoundLearner:
     """Who goes through the rounds; gepa has none, and is given a learner for its state and its prompt."""
     known = [*material.train, *material.final]
     learn, seed = config.learn, config.run.seed
     if learn.method == "best-of-n":
-        return BestOfN(trial, reflector, material.tested, learn, seed, learn.candidates, known, state)
-    return PromptLearner(trial, reflector, material.tested, learn, seed, known=known, state=state)
+        return BestOfN(trial, reflector, material.tested, learn, seed, known, state, n=learn.candidates)
+    return PromptLearner(trial, reflector, material.tested, learn, seed, known, state)
 
 
 async def evolve(
-    config: PromptConfig, learner: AnyLearner, material: Material, folder: Path
+    config: PromptConfig, learner: RoundLearner, material: Material, folder: Path
 ) -> tuple[Evolved, dict[str, float]]:
     """gepa's whole search, and numbers for the metrics; its best playbook is then the version that is shipped."""
     started, state = time.perf_counter(), learner.state

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -13,13 +12,13 @@ from groundrule.algorithms.error_budget import ErrorBudget
 from groundrule.data.protocols import Policy, Rollout, Scorer
 from groundrule.data.records import write_groups
 from groundrule.data.runs import Run
-from groundrule.errors import BudgetError
-from groundrule.llm.cost import Budget, Ledger, use_ledger
 from groundrule.prompt_learning.absorbed import drop_absorbed
 from groundrule.prompt_learning.final_test import final_test
-from groundrule.prompt_learning.learner import LearnerState, PromptLearner
+from groundrule.prompt_learning.learner import PromptLearner
 from groundrule.prompt_learning.playbook import read_playbook
 from groundrule.prompt_learning.reflection import Reflector
+from groundrule.prompt_learning.rounds import RoundLearner
+from groundrule.prompt_learning.state import LearnerState
 from groundrule.prompt_learning.trial import Trial
 from groundrule.prompt_learning.versions import Pool, Version
 from groundrule.recipes.evaluate import scenario_metadata
@@ -38,13 +37,13 @@ from groundrule.recipes.prompt_learning.files import (
 from groundrule.recipes.prompt_learning.lines import final_line, round_line, round_metrics
 from groundrule.recipes.prompt_learning.material import Material, material_of
 from groundrule.recipes.prompt_learning.others import (
-    AnyLearner,
     evolve,
     evolved_line,
     evolved_record,
     learner_of,
 )
 from groundrule.recipes.reward import reward_of, verifier_of, with_checklist
+from groundrule.recipes.total_budget import within
 from groundrule.rewards.checklist.extract import reading_judges
 from groundrule.rollouts.scenarios import draw
 
@@ -58,7 +57,7 @@ class Learning:
 
     config: PromptConfig
     run: Run
-    learner: AnyLearner
+    learner: RoundLearner
     material: Material
     report: Report
 
@@ -78,19 +77,13 @@ async def learn_prompt(
     """
     material = material_of(config)
     kept = config.model_dump(mode="json", exclude={"run": {"folder"}, "budget": True})
-    with Run.open_or_create(config.folder, kept) as run, _ledger(config, run) as ledger:
+    with Run.open_or_create(config.folder, kept) as run, within(config.budget, run.costs_path, work="run"):
         keep_spec(run.folder, material.spec)
-        try:
-            async with agent_of(config, rollout) as (agent, policy):
-                trial = await _trial(config, material.spec, agent, policy, scorer, report)
-                state = _state(config, run, material.spec, report)
-                learner = learner_of(config, trial, reflector or reflector_of(config), material, state)
-                await _learn(Learning(config, run, learner, material, report))
-        except BudgetError as error:
-            raise BudgetError(
-                f"the budget of the run is used up ({ledger}); raise [budget] and start the same command again: it "
-                "goes on from here"
-            ) from error
+        async with agent_of(config, rollout) as (agent, policy):
+            trial = await _trial(config, material.spec, agent, policy, scorer, report)
+            state = _state(config, run, material.spec, report)
+            learner = learner_of(config, trial, reflector or reflector_of(config), material, state)
+            await _learn(Learning(config, run, learner, material, report))
     return config.folder
 
 
@@ -174,11 +167,6 @@ def _state(config: PromptConfig, run: Run, spec: str, report: Report) -> Learner
         begun = read_playbook(text, spec, state.ids, source=config.learn.playbook)
         state.pool.versions = [Version(0, begun)]
     return state
-
-
-def _ledger(config: PromptConfig, run: Run) -> AbstractContextManager[Ledger]:
-    limits = Budget(usd=config.budget.usd, tokens=config.budget.tokens, calls=config.budget.calls)
-    return use_ledger(Ledger.reopened(run.costs_path, budget=limits))
 
 
 def reflector_of(config: PromptConfig) -> Reflector:

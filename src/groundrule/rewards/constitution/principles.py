@@ -14,7 +14,6 @@ tags = ["honest"]
 from __future__ import annotations
 
 import difflib
-import hashlib
 import json
 import random
 import tomllib
@@ -26,6 +25,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
+from groundrule._util.digest import digest
 from groundrule._util.seed import derive
 from groundrule.errors import ConfigError
 from groundrule.rewards.file_faults import Misplaced, each_id_once, located, syntax_fault
@@ -91,7 +91,7 @@ class Constitution(BaseModel):
         """Changes with every change of a principle or an exemplar, and with nothing else."""
         content = self.model_dump(mode="json", include={"principles", "exemplars"})
         text = json.dumps(content, sort_keys=True, ensure_ascii=False)
-        return hashlib.sha256(text.encode("utf-8")).hexdigest()[:16]
+        return digest(text)
 
     def principle(self, name: str) -> Principle:
         """The principle with this id."""

@@ -22,9 +22,8 @@ from groundrule.data.scenario import Scenario
 from groundrule.data.trajectory import Trajectory
 from groundrule.errors import BudgetError, ConfigError, JudgeError, JudgeReplyError, LlmError
 from groundrule.llm.cache import ReplyCache
-from groundrule.llm.cost import current_ledger, use_ledger
 from groundrule.llm.providers import JudgeLike
-from groundrule.llm.watched import WatchedLedger
+from groundrule.llm.watched import all_or_nothing
 from groundrule.rewards.ask import ask
 from groundrule.rewards.checklist.extract import reading_judges
 from groundrule.rewards.judges import Judge
@@ -141,14 +140,11 @@ class _Hunter:
 
     async def ploy(self, scenario: Scenario, role: Role, number: int, earlier: Sequence[Ploy]) -> Ploy:
         """One answer, verified and held against the truth."""
-        watched = WatchedLedger(parent=current_ledger())
-        with use_ledger(watched):
+        with all_or_nothing():
             answer, flaw = await self._answer(scenario, role, number, earlier)
             group = group_of_answer(scenario, answer)
             score = (await scores_or_reasons(self.verifier, group))[0]
             is_right, by = await self._truth(scenario, group, answer)
-        if watched.refused is not None:
-            raise watched.refused
         return Ploy(scenario, number, role, answer, flaw, is_right, by, score)
 
     async def _answer(

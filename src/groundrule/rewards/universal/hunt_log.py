@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from groundrule._util import jsonl
+from groundrule._util.digest import digest_of
 from groundrule.data.scenario import Scenario
 from groundrule.data.score import Score
 from groundrule.rewards.universal.ploys import Hunt, Ploy
@@ -42,8 +41,7 @@ class HuntLog:
 
 
 def _key(scenario: Scenario, made_from: Mapping[str, Any]) -> str:
-    text = json.dumps([scenario.model_dump(mode="json"), dict(made_from)], sort_keys=True)
-    return hashlib.sha256(text.encode("utf-8")).hexdigest()[:16]
+    return digest_of([scenario.model_dump(mode="json"), dict(made_from)])
 
 
 def _record(ploy: Ploy) -> dict[str, Any]:
