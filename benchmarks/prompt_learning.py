@@ -4,9 +4,10 @@
 
 A run is a world with five lessons that help and nine that do not (`groundrule.prompt_learning.simulated`): a noisy
 agent, a noisy judge, and a writer that is right in 70 % of what it writes. All methods share scenarios, agent, judge,
-writer and lint, and have 1,600 rollouts. A whole playbook that the simulated writer writes keeps every old lesson and
-may add three at once, while `PromptLearner` adds one a round: this favours best-of-n and gepa. A real model also loses
-lessons when it rewrites. Writes `results/prompt_learning.json` and `docs/prompt-learning.svg`; `--quick` only prints.
+writer and lint, and have 1,600 rollouts. A whole playbook that the simulated writer writes keeps every old lesson, as
+one of a real model may not: this favours best-of-n and gepa. How `PromptLearner` goes on after a test was chosen in
+other worlds, those of the seeds 1000 to 1079. Writes `results/prompt_learning.json` and `docs/prompt-learning.svg`;
+`--quick` only prints.
 """
 
 from __future__ import annotations

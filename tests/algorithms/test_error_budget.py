@@ -16,7 +16,7 @@ def levels(budget, accepted):
     found = []
     for one in accepted:
         found.append(budget.level)
-        budget = budget.after(accepted=one)
+        budget = budget.after(one)
     return found
 
 
@@ -48,8 +48,59 @@ def test_a_test_that_does_not_accept_uses_up_what_it_was_handed():
 
 def test_a_budget_is_not_changed_by_what_comes_after_it():
     budget = ErrorBudget(0.08, 4)
-    budget.after(accepted=True)
+    budget.after(True)
     assert (budget.done, budget.handed_on) == (0, 0.0)
+
+
+def test_tests_side_by_side_have_the_shares_of_a_sequence():
+    # 0.08 x 3 / (3 x 4), (4 x 5), (5 x 6)
+    assert ErrorBudget(0.08, 3).levels(3) == pytest.approx([0.02, 0.012, 0.008])
+
+
+def test_the_first_of_those_side_by_side_has_what_was_handed_on():
+    # 0.08 x 3 / (4 x 5), (5 x 6), (6 x 7), and 0.02 from the test before
+    assert ErrorBudget(0.08, 3).after(True).levels(3) == pytest.approx([0.032, 0.008, 0.0057142857])
+
+
+def test_the_level_of_the_next_test_is_the_first_of_those_side_by_side():
+    assert ErrorBudget(0.08, 3, done=1, handed_on=0.02).level == pytest.approx(0.032)
+
+
+@pytest.mark.parametrize(
+    ("accepted", "handed_on"),
+    [
+        ((True, True, True), 0.04),
+        ((True, False, True), 0.028),
+        ((False, True, False), 0.012),
+        ((False, False, False), 0.0),
+    ],
+)
+def test_all_that_accept_side_by_side_hand_their_levels_on(accepted, handed_on):
+    after = ErrorBudget(0.08, 3).after(*accepted)
+    assert (after.done, after.handed_on) == (3, pytest.approx(handed_on))
+
+
+def test_the_first_test_after_those_side_by_side_has_their_levels():
+    # 0.08 x 3 / (6 x 7), (7 x 8), and 0.02 and 0.008 from the first and the last of three
+    assert ErrorBudget(0.08, 3).after(True, False, True).levels(2) == pytest.approx(
+        [0.0337142857, 0.0042857143]
+    )
+
+
+def test_what_was_handed_on_is_gone_where_the_first_of_those_side_by_side_does_not_accept():
+    budget = ErrorBudget(0.08, 3, done=3, handed_on=0.02)
+    # 0.08 x 3 / (7 x 8), the share of the second
+    assert budget.after(False, True).handed_on == pytest.approx(0.0042857143)
+
+
+def test_what_was_handed_on_goes_on_where_the_first_of_those_side_by_side_accepts():
+    budget = ErrorBudget(0.08, 3, done=3, handed_on=0.02)
+    assert budget.after(True, False).handed_on == pytest.approx(0.0257142857)
+
+
+def test_without_a_test_what_was_handed_on_waits():
+    budget = ErrorBudget(0.08, 3, done=3, handed_on=0.02)
+    assert budget.after() == budget
 
 
 @pytest.mark.parametrize("alpha", [0.0, 1.0, -0.1, float("nan")])
@@ -111,15 +162,16 @@ def is_accepted(rng, level, gain):
     return any(p_of(tuple(sorted(data[:seen]))) <= part for seen, part in parts)
 
 
-def share_with_a_false_acceptance(gains):
-    """Of many sequences of tests, those in which a test without a gain accepts."""
+def share_with_a_false_acceptance(rounds):
+    """Of many runs of rounds, with tests side by side in each, those in which a test without a gain accepts."""
     rng, erred = random.Random(7), 0
     for _ in range(SEQUENCES):
-        budget, is_wrong = ErrorBudget(ALPHA, len(gains)), False
-        for gain in gains:
-            accepted = is_accepted(rng, budget.level, gain)
-            is_wrong |= accepted and gain <= 0
-            budget = budget.after(accepted=accepted)
+        budget, is_wrong = ErrorBudget(ALPHA, 1), False
+        for gains in rounds:
+            levels = budget.levels(len(gains))
+            accepted = [is_accepted(rng, *test) for test in zip(levels, gains, strict=True)]
+            is_wrong |= any(one and gain <= 0 for one, gain in zip(accepted, gains, strict=True))
+            budget = budget.after(*accepted)
         erred += is_wrong
     return erred / SEQUENCES
 
@@ -134,4 +186,18 @@ SLACK = 3 * (ALPHA * (1 - ALPHA) / SEQUENCES) ** 0.5
     ids=["nothing helps", "every other helps", "the first two help"],
 )
 def test_a_sequence_seldom_accepts_what_does_not_help(gains):
-    assert 0.02 < share_with_a_false_acceptance(gains) <= ALPHA + SLACK
+    assert 0.02 < share_with_a_false_acceptance([[gain] for gain in gains]) <= ALPHA + SLACK
+
+
+@pytest.mark.parametrize(
+    "rounds",
+    [
+        [[0.0] * 3] * 5,
+        [[0.0, 2.0]] * 5,
+        [[2.0] * 3, *[[0.0] * 3] * 4],
+        [[2.0] * 3, [0.0, 2.0, 2.0], [0.0] * 3],
+    ],
+    ids=["nothing helps", "every other helps", "the first round helps", "most help at first"],
+)
+def test_rounds_of_tests_side_by_side_seldom_accept_what_does_not_help(rounds):
+    assert 0.05 < share_with_a_false_acceptance(rounds) <= ALPHA + SLACK

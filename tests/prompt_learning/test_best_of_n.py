@@ -55,10 +55,16 @@ async def test_the_candidate_with_the_best_mean_is_kept():
     assert update.policy.system_prompt == f"{SPEC}\n\nLessons from earlier work:\n1. {CITE}\n2. {DATES}"
 
 
+async def test_the_candidate_that_is_kept_is_recorded():
+    learner, _ = learner_of([SEMICOLONS], [CITE, DATES], [PAD])
+    await a_round(learner)
+    assert learner.record["accepted"] == [1]
+
+
 async def test_nothing_is_kept_where_no_mean_is_above_the_start():
     learner, _ = learner_of([PAD, ROUND_OFF], [ROUND_OFF], [LEAVE_OUT, PAD])
     update = await a_round(learner)
-    assert (lessons_of(learner), update.policy.version, learner.record["accepted"]) == ([], 0, None)
+    assert (lessons_of(learner), update.policy.version, learner.record["accepted"]) == ([], 0, [])
 
 
 async def test_three_candidates_and_the_start_make_groups_of_eight():

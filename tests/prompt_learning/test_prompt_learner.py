@@ -31,20 +31,26 @@ DATES = "Write deadlines as full calendar dates."
 STEPS = "Mention what comes next."
 RUDE = "Use short, blunt phrases."
 GREET = "Greet people by their first name."
+THANK = "Thank people for writing in."
+SLIGHT = "Prefer the active voice."
 EFFECTS = {
     CITE: lambda i: 0.25,
     DATES: lambda i: 0.125,
     STEPS: lambda i: 0.25 if i % 2 else 0.0,
     RUDE: lambda i: -0.25,
     GREET: lambda i: 0.0,
+    THANK: lambda i: 0.125,
+    SLIGHT: lambda i: 1 / 128,
 }
 """What a lesson adds to an answer's score, by the number of the scenario."""
 COMPLAINT = "No page is named for the statement."
 HELD_OUT = [Scenario(id=f"h{i}", question=f"Held-out question {i}?", split="held-out") for i in range(8)]
 NO_CHECKS = PromptSettings(rounds=4, attempts=1, check_contradictions=False)
 CHECKS = PromptSettings(rounds=4, attempts=1)
-LEVEL = 0.05 * 6 / (6 * 7)
-"""Of the first test: four rounds of three edits, so six tests have half of alpha."""
+ONE_BY_ONE = NO_CHECKS.model_copy(update={"edits": 1})
+LEVEL = 0.05 * 3 / (3 * 4)
+"""Of the first test: four rounds of three edits, so three tests have half of alpha. The next two have 0.0075 and
+0.005."""
 
 
 @dataclass
@@ -159,6 +165,119 @@ async def test_a_version_says_how_its_test_went():
     assert head.gains == {f"h{i}": 0.25 for i in range(8)}
 
 
+async def test_all_lessons_that_help_are_kept_the_best_first():
+    learner, _ = made(edits(DATES, GREET, CITE))
+    update = await a_round(learner)
+    assert update.policy.system_prompt == f"{SPEC}\n\nLessons from earlier work:\n1. {CITE}\n2. {DATES}"
+
+
+async def test_each_lesson_that_is_kept_makes_a_version_after_the_one_before():
+    learner, _ = made(edits(DATES, CITE))
+    await a_round(learner)
+    assert [(one.number, one.parent, one.how, one.edit.text) for one in learner.state.pool.versions[1:]] == [
+        (1, 0, "test", CITE),
+        (2, 1, "same test", DATES),
+    ]
+
+
+async def test_a_change_an_addition_and_a_removal_are_kept_together():
+    proposed = edits(edit(CITE, "change", "L1"), edit("", "remove", "L2"), DATES)
+    learner, _ = made(proposed)
+    await a_round(with_state(learner, Lesson("L1", GREET), Lesson("L2", RUDE), Lesson("L3", THANK)))
+    assert [one.text for one in learner.state.pool.head.playbook.lessons] == [CITE, THANK, DATES]
+
+
+async def test_versions_of_the_same_test_have_their_own_evidence():
+    learner, _ = made(edits(edit(DATES, evidence=["r1g1"]), edit(CITE, evidence=["r1g2"])))
+    await a_round(learner)
+    assert [one.evidence[0]["id"] for one in learner.state.pool.versions[1:]] == ["r1g2", "r1g1"]
+
+
+async def test_versions_of_the_same_test_have_their_own_results():
+    learner, _ = made(edits(DATES, CITE))
+    await a_round(learner)
+    looks = [one.test["looks"][0] for one in learner.state.pool.versions[1:]]
+    assert [(look["mean"], look["level"]) for look in looks] == [
+        (0.25, pytest.approx(0.0075)),
+        (0.125, pytest.approx(LEVEL)),
+    ]
+
+
+async def test_gains_of_versions_of_the_same_test_add_up():
+    learner, _ = made(edits(DATES, CITE))
+    await a_round(learner)
+    assert [one.gain for one in learner.state.pool.versions] == [0.0, 0.25, 0.375]
+
+
+async def test_lessons_that_are_kept_together_have_the_counts_of_their_tests():
+    learner, _ = made(edits(DATES, CITE))
+    await a_round(learner)
+    assert learner.state.pool.head.playbook.lessons == (Lesson("L2", CITE, 8), Lesson("L1", DATES, 8))
+
+
+async def test_all_that_is_kept_is_counted():
+    learner, _ = made(edits(DATES, GREET, CITE))
+    update = await a_round(learner)
+    assert (learner.record["accepted"], update.metrics["prompt/accepted"]) == ([1, 2], 2)
+
+
+async def test_the_next_round_starts_from_all_that_is_kept():
+    learner, _ = made(edits(DATES, CITE))
+    await a_round(learner)
+    assert (learner.state.parent, carried(learner)) == (2, [])
+
+
+def changing_one_lesson(*later):
+    """A learner that is about to test two better forms of its only lesson, of which the second is the best."""
+    learner, _ = made(edits(edit(DATES, "change", "L1"), edit(CITE, "change", "L1")), *later)
+    return with_state(learner, Lesson("L1", GREET))
+
+
+async def test_what_passed_and_cannot_be_kept_beside_a_better_one_stays_open():
+    learner = changing_one_lesson()
+    await a_round(learner)
+    assert outcomes(learner) == [(DATES, "open"), (CITE, "accepted")]
+    assert learner.record["tested"][0]["reason"] == "another was better"
+
+
+async def test_what_stays_open_makes_no_version():
+    learner = changing_one_lesson()
+    await a_round(learner)
+    assert learner.record["accepted"] == [1]
+    assert [lesson.text for lesson in learner.state.pool.head.playbook.lessons] == [CITE]
+
+
+async def test_what_stays_open_is_tested_first_in_the_next_round():
+    learner = changing_one_lesson(edits(THANK))
+    await a_round(learner)
+    assert (carried(learner), learner.state.tried) == ([DATES], [])
+    await a_round(learner)
+    assert [text for text, _ in outcomes(learner)] == [DATES, THANK]
+
+
+async def test_of_two_lessons_that_say_the_same_the_better_one_is_kept(monkeypatch):
+    again = "Name the page behind each single statement."
+    monkeypatch.setitem(EFFECTS, again, lambda i: 0.125)
+    learner, _ = made(edits(again, CITE))
+    await a_round(learner)
+    assert outcomes(learner) == [(again, "open"), (CITE, "accepted")]
+
+
+class Facts:
+    """A guard that falls by a sixteenth with each lesson."""
+
+    async def score(self, group):
+        return [Score(value=1 - len(last_answer(t.messages()).split(" ")[1]) / 16) for t in group]
+
+
+@pytest.mark.parametrize(("margin", "kept"), [(0.125, [CITE, DATES]), (0.0625, [CITE])])
+async def test_lessons_are_kept_together_as_far_as_they_keep_a_guard_together(margin, kept):
+    learner, _ = made(edits(DATES, CITE), settings=NO_CHECKS.model_copy(update={"guard_margin": margin}))
+    learner.trial.guards = {"facts": Facts()}
+    await a_round(learner)
+    assert [lesson.text for lesson in learner.state.pool.head.playbook.lessons] == kept
+
+
 async def test_the_next_round_starts_from_the_accepted_version():
     learner, _ = made(edits(CITE), edits(DATES))
     await a_round(learner)
@@ -177,19 +296,32 @@ async def test_tests_hold_new_prompts_against_the_one_that_they_change():
     assert set(world.prompts) == {parent, f"{parent}\n2. {DATES}"}
 
 
-async def test_a_lesson_that_does_not_help_is_not_kept_and_is_told_to_the_writer():
-    learner, client = made(edits(GREET), edits())
+async def test_a_lesson_that_does_not_help_is_not_kept():
+    learner, _ = made(edits(GREET))
     await a_round(learner)
-    await a_round(learner)
-    assert (outcomes(learner), learner.policy.system_prompt) == ([], SPEC)
-    assert json.loads(client.requests[1].messages[1]["content"])["TRIED_BEFORE"] == [GREET]
+    assert (outcomes(learner), learner.policy.system_prompt) == ([(GREET, "futile")], SPEC)
 
 
-async def test_a_lesson_that_was_tried_is_not_tested_again():
+async def test_a_lesson_that_failed_once_is_tested_again_where_it_is_proposed_again():
     learner, _ = made(edits(GREET), edits(GREET))
     await a_round(learner)
     await a_round(learner)
+    assert (outcomes(learner), refusals(learner)) == ([(GREET, "futile")], [])
+
+
+async def test_a_lesson_that_failed_twice_is_not_tested_again():
+    learner, _ = made(edits(GREET), edits(GREET), edits(GREET))
+    for _ in range(3):
+        await a_round(learner)
     assert (outcomes(learner), refusals(learner)) == ([], [(GREET, "it was tried before")])
+
+
+async def test_the_writer_is_told_of_a_lesson_that_failed_twice():
+    learner, client = made(edits(GREET, RUDE), edits(GREET), edits())
+    for _ in range(3):
+        await a_round(learner)
+    told = [json.loads(request.messages[1]["content"])["TRIED_BEFORE"] for request in client.requests]
+    assert told == [[], [], [GREET]]
 
 
 async def test_where_nothing_recurs_the_writer_is_not_asked():
@@ -256,34 +388,26 @@ async def test_what_cheap_rules_refuse_costs_no_question():
     assert len(client.requests) == 1
 
 
-async def test_of_two_that_help_the_better_one_is_kept_and_the_other_one_is_tested_beside_it():
-    learner, _ = made(edits(DATES, CITE), edits())
-    await a_round(learner)
-    assert outcomes(learner) == [(DATES, "open"), (CITE, "accepted")]
-    assert carried(learner) == [DATES]
-    await a_round(learner)
-    assert [lesson.text for lesson in learner.state.pool.head.playbook.lessons] == [CITE, DATES]
-
-
-async def test_an_edit_whose_test_was_cut_short_is_tested_first_in_the_next_round():
+async def test_where_one_is_accepted_the_others_are_tested_to_the_end():
     scenarios = [Scenario(id=f"h{i}", question=f"Held-out question {i}?") for i in range(16)]
-    learner, _ = made(edits(STEPS, CITE), edits(GREET), scenarios=scenarios)
+    learner, _ = made(edits(CITE, STEPS), scenarios=scenarios)
     await a_round(learner)
-    assert (outcomes(learner), carried(learner)) == ([(STEPS, "open"), (CITE, "accepted")], [STEPS])
-    await a_round(learner)
-    assert [text for text, _ in outcomes(learner)] == [STEPS, GREET]
+    # A gain on every other scenario: 1 in 16 after eight, 1 in 256 after sixteen.
+    assert [(one["outcome"], len(one["differences"])) for one in learner.record["tested"]] == [
+        ("accepted", 8),
+        ("accepted", 16),
+    ]
 
 
 async def test_a_carried_edit_keeps_its_evidence():
-    learner, _ = made(edits(edit(DATES, evidence=["r1g1"]), CITE), edits())
+    learner, _ = made(edits(GREET, edit(CITE, evidence=["r1g1"])), edits(), settings=ONE_BY_ONE)
     await a_round(learner)
     await a_round(learner)
     assert [one["id"] for one in learner.state.pool.head.evidence] == ["r1g1"]
 
 
 async def test_edits_for_which_a_round_has_no_place_wait_for_the_next():
-    settings = NO_CHECKS.model_copy(update={"edits": 1})
-    learner, _ = made(edits(GREET, CITE), edits(), settings=settings)
+    learner, _ = made(edits(GREET, CITE), edits(), settings=ONE_BY_ONE)
     await a_round(learner)
     assert (outcomes(learner), carried(learner)) == ([(GREET, "futile")], [CITE])
     await a_round(learner)
@@ -291,13 +415,10 @@ async def test_edits_for_which_a_round_has_no_place_wait_for_the_next():
 
 
 async def test_what_was_carried_is_not_tested_twice_where_it_is_proposed_again():
-    learner, _ = made(edits(DATES, CITE), edits(DATES))
+    learner, _ = made(edits(GREET, CITE), edits(CITE), settings=ONE_BY_ONE)
     await a_round(learner)
     await a_round(learner)
-    assert (outcomes(learner), refusals(learner)) == (
-        [(DATES, "accepted")],
-        [(DATES, "it is proposed twice")],
-    )
+    assert (outcomes(learner), refusals(learner)) == ([(CITE, "accepted")], [(CITE, "it is proposed twice")])
 
 
 HALF = {"PARTLY": "Offer to call people back."}
@@ -329,6 +450,32 @@ async def test_a_removal_that_is_not_accepted_speaks_for_the_lesson():
     assert learner.state.pool.head.playbook.lessons == (Lesson("L1", CITE, helpful=9),)
 
 
+async def test_a_removal_that_is_accepted_though_a_little_worse_is_shipped():
+    learner, _ = made(edits(edit("", "remove", "L1")))
+    await a_round(with_state(learner, Lesson("L1", SLIGHT, helpful=1)))
+    assert learner.record["tested"][0]["looks"][0]["mean"] == -1 / 128
+    assert learner.policy.system_prompt == SPEC
+
+
+def gained(learner, text, **gains):
+    """The learner, going on from a version with one lesson that gained so much."""
+    version = Version(1, Playbook((Lesson("L1", text),)), 0, "test", gains=gains)
+    learner.state.pool, learner.state.parent = Pool([Version(0, Playbook()), version], [0, 1]), 1
+    return learner
+
+
+async def test_a_removal_that_is_a_little_worse_keeps_the_gains_of_its_parent():
+    learner, _ = made(edits(edit("", "remove", "L1")))
+    await a_round(gained(learner, SLIGHT, h0=0.5, h1=0.25))
+    assert (learner.state.pool.head.number, learner.state.pool.head.gains) == (2, {"h0": 0.5, "h1": 0.25})
+
+
+async def test_a_removal_that_is_better_gains_what_its_test_showed():
+    learner, _ = made(edits(edit("", "remove", "L1")))
+    await a_round(with_state(learner, Lesson("L1", RUDE, helpful=1)))
+    assert learner.state.pool.head.gains == {f"h{i}": 0.25 for i in range(8)}
+
+
 async def test_a_removal_is_tested_once_though_it_is_proposed_by_both():
     learner, _ = made(edits(edit("", "remove", "L1")))
     await a_round(with_state(learner, Lesson("L1", CITE, helpful=1, harmful=2)))
@@ -354,8 +501,17 @@ async def test_an_edit_that_helped_beside_another_prompt_is_tested_beside_the_be
     greet = Version(2, Playbook((Lesson("L2", GREET),)), 0, "test", gains={"h0": 0.0})
     learner.state.pool, learner.state.parent = Pool([Version(0, Playbook()), cite, greet], [0, 1, 2]), 2
     await a_round(learner)
-    assert (learner.record["accepted"], learner.state.pool.head.number, learner.state.parent) == (3, 1, 1)
+    assert (learner.record["accepted"], learner.state.pool.head.number, learner.state.parent) == ([3], 1, 1)
     assert carried(learner) == [DATES]
+
+
+async def test_all_edits_that_helped_beside_another_prompt_are_tested_beside_the_best_one():
+    learner, _ = made(edits(DATES, GREET, THANK))
+    cite = Version(1, Playbook((Lesson("L1", CITE),)), 0, "test", gains={"h0": 0.5})
+    slight = Version(2, Playbook((Lesson("L2", SLIGHT),)), 0, "test", gains={"h0": 0.0})
+    learner.state.pool, learner.state.parent = Pool([Version(0, Playbook()), cite, slight], [0, 1, 2]), 2
+    await a_round(learner)
+    assert (learner.record["accepted"], learner.state.parent, carried(learner)) == ([3, 4], 1, [DATES, THANK])
 
 
 async def test_an_acceptance_hands_its_level_on():
@@ -367,14 +523,34 @@ async def test_an_acceptance_hands_its_level_on():
 async def test_every_candidate_uses_up_a_test():
     learner, _ = made(edits(GREET, RUDE, CITE))
     await a_round(learner)
-    # 0.05 x 6 / (8 x 9), the share of the third
-    assert (learner.state.budget.done, learner.state.budget.handed_on) == (3, pytest.approx(0.05 / 12))
+    # 0.05 x 3 / (5 x 6), the share of the third
+    assert (learner.state.budget.done, learner.state.budget.handed_on) == (3, pytest.approx(0.005))
 
 
-async def test_an_acceptance_that_is_not_the_last_test_of_its_round_hands_nothing_on():
+async def test_an_acceptance_hands_its_level_on_though_another_test_beside_it_fails():
     learner, _ = made(edits(CITE, GREET))
     await a_round(learner)
-    assert (learner.state.budget.done, learner.state.budget.handed_on) == (2, 0.0)
+    assert (learner.state.budget.done, learner.state.budget.handed_on) == (2, pytest.approx(LEVEL))
+
+
+async def test_two_acceptances_hand_both_levels_on():
+    learner, _ = made(edits(DATES, GREET, CITE))
+    await a_round(learner)
+    assert learner.state.budget.handed_on == pytest.approx(LEVEL + 0.005)
+
+
+async def test_what_passed_and_stays_open_hands_its_level_on():
+    learner = changing_one_lesson()
+    await a_round(learner)
+    assert learner.state.budget.handed_on == pytest.approx(LEVEL + 0.0075)
+
+
+async def test_what_was_handed_on_goes_to_the_first_test_of_the_next_round():
+    learner, _ = made(edits(CITE), edits(GREET, RUDE))
+    await a_round(learner)
+    await a_round(learner)
+    levels = [one["looks"][0]["level"] for one in learner.record["tested"]]
+    assert levels == pytest.approx([LEVEL + 0.0075, 0.005])
 
 
 async def test_late_tests_ask_for_more_than_eight_scenarios_can_show():
@@ -443,13 +619,13 @@ SECOND, THIRD = edits(edit(STEPS, evidence=["r2g1"])), edits(edit(GREET, "change
 
 
 async def test_a_learner_goes_on_from_a_file_as_it_would_have_gone_on():
-    straight, _ = made(edits(DATES, CITE), SECOND, THIRD, seed=5)
+    straight, _ = made(edits(DATES, CITE), SECOND, THIRD, settings=ONE_BY_ONE, seed=5)
     for _ in range(3):
         await a_round(straight)
-    first, _ = made(edits(DATES, CITE), seed=5)
+    first, _ = made(edits(DATES, CITE), settings=ONE_BY_ONE, seed=5)
     await a_round(first)
     kept = json.loads(json.dumps(first.state.to_dict()))
-    resumed, _ = made(SECOND, THIRD, seed=5, state=LearnerState.from_dict(kept))
+    resumed, _ = made(SECOND, THIRD, settings=ONE_BY_ONE, seed=5, state=LearnerState.from_dict(kept))
     for _ in range(2):
         await a_round(resumed)
     assert json.dumps(resumed.state.to_dict()) == json.dumps(straight.state.to_dict())
@@ -457,7 +633,8 @@ async def test_a_learner_goes_on_from_a_file_as_it_would_have_gone_on():
 
 
 async def test_a_state_survives_a_file():
-    learner, _ = made(edits(edit(DATES, evidence=["r1g1"]), CITE, GREET))
+    settings = NO_CHECKS.model_copy(update={"edits": 2})
+    learner, _ = made(edits(edit(DATES, evidence=["r1g1"]), GREET, CITE), settings=settings)
     await a_round(learner)
     record = json.loads(json.dumps(learner.state.to_dict()))
     assert json.loads(json.dumps(LearnerState.from_dict(record).to_dict())) == record
@@ -467,7 +644,7 @@ async def test_a_round_is_recorded():
     learner, _ = made(edits(edit(CITE, evidence=["r1g1"])))
     await a_round(learner)
     record = learner.record
-    assert (record["round"], record["parent"], record["accepted"]) == (1, 0, 1)
+    assert (record["round"], record["parent"], record["accepted"]) == (1, 0, [1])
     assert [one["id"] for one in record["contrasts"]] == ["r1g1", "r1g2"]
     assert record["complaints"] == [{"text": COMPLAINT, "contrasts": ["r1g1", "r1g2"]}]
     assert record["tested"][0]["differences"] == {f"h{i}": 0.25 for i in range(8)}
@@ -476,7 +653,7 @@ async def test_a_round_is_recorded():
 async def test_a_record_is_plain_data():
     learner, _ = made(edits(CITE, "Any answer is fine."))
     await a_round(learner)
-    assert json.loads(json.dumps(learner.record))["accepted"] == 1
+    assert json.loads(json.dumps(learner.record))["accepted"] == [1]
 
 
 async def test_the_judged_groups_of_a_test_are_kept():
@@ -495,12 +672,12 @@ async def test_a_round_is_measured():
         "prompt/level_groups": 0,
         "prompt/refused": 1,
         "prompt/tested": 1,
-        "prompt/accepted": 1.0,
+        "prompt/accepted": 1,
         "prompt/lessons": 1,
         "prompt/version": 1,
         "prompt/gain": 0.25,
         "prompt/pool": 2,
-        "prompt/level": pytest.approx(LEVEL + 0.3 / 56),
+        "prompt/level": pytest.approx(LEVEL + 0.0075),
         "prompt/rollouts": 16,
     }
 

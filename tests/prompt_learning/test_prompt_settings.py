@@ -54,6 +54,11 @@ def test_what_cannot_be_is_refused(wrong):
         PromptSettings(**wrong)
 
 
+@pytest.mark.parametrize(("rounds", "edits", "half"), [(8, 3, 6), (4, 3, 3), (5, 3, 3), (4, 1, 1), (1, 1, 1)])
+def test_half_of_alpha_is_for_a_quarter_of_the_tests_of_full_rounds(rounds, edits, half):
+    assert PromptSettings(rounds=rounds, edits=edits).half_of_tests == half
+
+
 def test_the_bounds_of_a_test_are_those_of_the_settings():
     settings = PromptSettings(margin=0.1, guard_margin=0.2, most_longer=0.3)
     assert settings.bounds == Bounds(margin=0.1, guard_margin=0.2, most_longer=0.3)

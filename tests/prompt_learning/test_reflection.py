@@ -94,7 +94,21 @@ async def test_examples_are_shown_with_both_answers_and_the_remarks():
         "remark_on_it": "fine",
         "worse_answer": "bad",
         "remark_on_the_worse": "no page",
+        "quoted_from_the_worse": [],
     }
+
+
+async def test_a_quote_is_shown_where_it_stands_in_the_worse_answer():
+    quoting = contrast(1, worst="It costs 5.", worst_explanation='It says "costs 5" and "costs 7".')
+    assert (await shown(evidence(quoting)))["EXAMPLES"][0]["quoted_from_the_worse"] == ["costs 5"]
+
+
+async def test_of_a_long_quote_the_middle_is_left_out():
+    said = "a" * 1000 + "b" * 1000
+    quoting = contrast(1, worst=said, worst_explanation=f'It says "{said}".')
+    assert (await shown(evidence(quoting)))["EXAMPLES"][0]["quoted_from_the_worse"] == [
+        f"{'a' * 600} [... 800 characters left out ...] {'b' * 600}"
+    ]
 
 
 async def test_what_was_tried_is_shown():

@@ -1,10 +1,10 @@
 """How much evidence the next test needs, so that a whole sequence of tests errs with probability alpha at most.
 
 The fallback procedure (Wiens 2003; online by Tian and Ramdas 2021): every test has its own share of alpha, and a test
-that rejects hands its level on to the next one. Whatever depends on what, the chance of even one false acceptance in
-the sequence is at most alpha. The shares T / ((i + T)(i + T + 1)) of tests i = 0, 1, 2, ... add up to 1, however many
-tests there are, and those of the first T to a half. Within a test the level is divided among its looks, so that it may
-stop at any of them.
+that rejects hands its level on to a later one. Whatever depends on what, the chance of even one false acceptance in the
+sequence is at most alpha. The shares T / ((i + T)(i + T + 1)) of tests i = 0, 1, 2, ... add up to 1, however many tests
+there are, and those of the first T to a half. Tests that go side by side are decided at once, so what they hand on goes
+to the first one after them. Within a test the level is divided among its looks, so that it may stop at any of them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class ErrorBudget:
     """T: how many tests have half of alpha for themselves."""
     done: int = 0
     handed_on: float = 0.0
-    """The level of the last test, if it rejected its hypothesis."""
+    """The levels of those of the last tests, side by side, that rejected their hypotheses."""
 
     def __post_init__(self) -> None:
         if not 0.0 < self.alpha < 1.0:
@@ -34,12 +34,21 @@ class ErrorBudget:
     @property
     def level(self) -> float:
         """Of the next test."""
-        place = self.done + self.half
-        return self.alpha * self.half / (place * (place + 1)) + self.handed_on
+        return self.levels(1)[0]
 
-    def after(self, *, accepted: bool) -> ErrorBudget:
-        """The budget once the next test has been decided."""
-        return replace(self, done=self.done + 1, handed_on=self.level if accepted else 0.0)
+    def levels(self, tests: int) -> list[float]:
+        """Of the next so many tests, side by side; what was handed on belongs to the first."""
+        places = range(self.done + self.half, self.done + self.half + tests)
+        shares = [self.alpha * self.half / (place * (place + 1)) for place in places]
+        return [share + self.handed_on * (number == 0) for number, share in enumerate(shares)]
+
+    def after(self, *accepted: bool) -> ErrorBudget:
+        """The budget once the next tests, side by side, have been decided. Without any it stays as it is."""
+        if not accepted:
+            return self
+        levels = self.levels(len(accepted))
+        handed_on = sum(level for level, is_accepted in zip(levels, accepted, strict=True) if is_accepted)
+        return replace(self, done=self.done + len(accepted), handed_on=handed_on)
 
 
 def looks_of(level: float, looks: Sequence[int]) -> list[float]:

@@ -34,7 +34,7 @@ async def drop_absorbed(learner: PromptLearner) -> Dropped:
     for lesson in sorted(start, key=lambda one: one.helpful - one.harmful):
         test = await _without(learner, lesson, budget.level)
         is_dropped = test.standing.outcome == "accepted"
-        budget = budget.after(accepted=is_dropped)
+        budget = budget.after(is_dropped)
         tests.append({"lesson": lesson.id, "text": lesson.text, **test.standing.to_dict()})
         if is_dropped:
             learner.state.pool.only(_version(learner, lesson, test))

@@ -16,7 +16,7 @@ from groundrule.algorithms.sign_flip import sign_flip_p
 from groundrule.prompt_learning.trial import Seen
 
 Outcome = Literal["open", "accepted", "futile", "not shown", "guarded"]
-"""Not decided yet; shown to be better; no better on average; better, but not shown; better, but a guard is broken."""
+"""Not decided; shown to be better; no better on average; better, but not shown; better, but a guard is broken."""
 _FEWEST = 4
 """Scenarios without which nothing is decided."""
 _SPARE_WORDS = 5.0

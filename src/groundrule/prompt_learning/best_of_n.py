@@ -76,7 +76,7 @@ class BestOfN(RoundLearner):
         self.state.round = number
         self.record = _record(number, parent, evidence, refused, candidates, winner)
         counts = self._counts(
-            evidence, refused=len(refused), tested=len(candidates), accepted=winner is not None
+            evidence, refused=len(refused), tested=len(candidates), accepted=int(winner is not None)
         )
         return Update(self.policy, counts)
 
@@ -163,5 +163,5 @@ def _record(
             }
             for one in candidates
         ],
-        "accepted": winner.number if winner else None,
+        "accepted": [winner.number] if winner else [],
     }

@@ -146,6 +146,7 @@ def _example(contrast: Contrast) -> dict[str, Any]:
         "remark_on_it": short(contrast.best_explanation),
         "worse_answer": short(contrast.worst),
         "remark_on_the_worse": short(contrast.worst_explanation),
+        "quoted_from_the_worse": [short(quote) for quote in contrast.quotes],
     }
 
 

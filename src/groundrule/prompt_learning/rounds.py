@@ -101,7 +101,7 @@ class RoundLearner(ABC):
                 f"{self.state.parent} ({own}); gather them with policy.system_prompt = learner.parent_prompt"
             )
 
-    def _counts(self, evidence: Evidence, *, refused: int, tested: int, accepted: bool) -> dict[str, float]:
+    def _counts(self, evidence: Evidence, *, refused: int, tested: int, accepted: int) -> dict[str, float]:
         """The metrics of a round that is over."""
         head = self.state.pool.head
         return {
@@ -111,7 +111,7 @@ class RoundLearner(ABC):
             "prompt/level_groups": evidence.level,
             "prompt/refused": refused,
             "prompt/tested": tested,
-            "prompt/accepted": float(accepted),
+            "prompt/accepted": accepted,
             "prompt/lessons": len(head.playbook.lessons),
             "prompt/version": head.number,
             "prompt/gain": head.gain,

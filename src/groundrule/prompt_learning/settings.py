@@ -57,8 +57,11 @@ class PromptSettings(BaseModel):
 
     @property
     def half_of_tests(self) -> int:
-        """Of those that would fill every round: they have half of alpha for themselves."""
-        return max(1, self.rounds * self.edits // 2)
+        """A quarter of those that would fill every round: they have half of alpha for themselves.
+
+        Tests that accept hand their level on, so it is the first ones that need it.
+        """
+        return max(1, self.rounds * self.edits // 4)
 
     def looks_at(self, scenarios: int) -> list[int]:
         """The looks of a test on so many scenarios."""

@@ -41,9 +41,10 @@ class LearnerState:
     pool: Pool = field(default_factory=Pool)
     ids: LessonIds = field(default_factory=LessonIds)
     carried: list[Proposed] = field(default_factory=list)
-    """Edits whose test was cut short by a better one; they are tested first in the next round."""
+    """Edits that are tested first in the next round: nearly shown to help, better than another prompt only, or without
+    a place so far."""
     tried: list[str] = field(default_factory=list)
-    """Lessons that were refused or did not help."""
+    """The words of each edit that did not help, once for every time that it was proposed."""
     round: int = 0
     parent: int = 0
     """The version that the next round's answers are given under, and its edits start from."""

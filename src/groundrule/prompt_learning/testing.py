@@ -54,12 +54,6 @@ class TestRun:
     tested: list[Tested]
     groups: list[TrajectoryGroup] = field(default_factory=list)
 
-    @property
-    def best(self) -> Tested | None:
-        """Of the accepted ones that with the highest mean; None where none was accepted."""
-        accepted = [one for one in self.tested if one.standing.outcome == "accepted"]
-        return max(accepted, key=lambda one: one.mean, default=None)
-
 
 async def run_test(
     trial: Trial,
@@ -69,17 +63,14 @@ async def run_test(
     settings: PromptSettings,
     *seed: object,
 ) -> TestRun:
-    """Look after look, with the candidates that are still open; it ends with the first look that accepts one.
-
-    Those that are open then stay `open`: the parent that they were held against is not the best any more.
-    """
+    """Look after look, with the candidates that are still open, until each is decided."""
     order = list(scenarios)
     random.Random(derive("acceptance", *seed)).shuffle(order)
     looks = settings.looks_at(len(order))
     run = TestRun([Tested(candidate) for candidate in candidates])
     for number, (start, end) in enumerate(zip([0, *looks], looks, strict=False)):
         open_ones = [one for one in run.tested if one.standing.outcome == "open"]
-        if not open_ones or run.best is not None:
+        if not open_ones:
             break
         prompts = [parent, *(one.candidate.prompt for one in open_ones)]
         groups = await trial.groups(prompts, order[start:end], *seed)

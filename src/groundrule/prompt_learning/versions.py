@@ -26,8 +26,8 @@ class Version:
     playbook: Playbook
     parent: int | None = None
     how: str = "start"
-    """`start`, `test`, `merge`, `absorbed` (removed after weights were trained), `hand` (a person's edit) or
-    `rollback`."""
+    """`start`, `test`, `same test` (passed together with the version before), `absorbed` (removed after weights were
+    trained), `hand` (a person's edit) or `rollback`."""
     round: int = 0
     edit: Edit | None = None
     lesson: str | None = None
