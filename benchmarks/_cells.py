@@ -47,5 +47,7 @@ def interval(measured: dict[str, float | None]) -> str:
 
 
 def minutes(run: dict[str, Any], *stages: str) -> str:
-    """Of these stages together."""
+    """Of these stages together; a dash where one of them was not timed."""
+    if any(name not in run["seconds"] for name in stages):
+        return "-"
     return f"{sum(run['seconds'][name] for name in stages) / 60:.1f}"

@@ -16,6 +16,7 @@ STAGES = {
     "DPO": ("dpo",),
     "evaluation of both": ("evaluation",),
     "everything that PPO needs": ("answers", "rankings", "reward-model", "ppo", "evaluation"),
+    "... without DPO in its evaluation": ("answers", "rankings", "reward-model", "ppo", "evaluation of ppo"),
     "everything that DPO needs": ("answers", "rankings", "dpo", "evaluation"),
 }
 """Rows of wall time."""

@@ -5,11 +5,15 @@
 
 Writes `results/rlhf-seed<N>.json` for each; `--collect` takes finished folders of this commit instead of running. The
 rule that ranks the answers is never shown to the reward model, and the held-out businesses are in no training.
+
+The example compares PPO and DPO in one chain. For the time that a chain of PPO alone takes, the evaluation is made once
+more without DPO, on the same answers, reward model and trained policy.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -28,7 +32,24 @@ def run(seed: int, scratch: Path) -> Path:
     shutil.rmtree(folder, ignore_errors=True)
     command = [sys.executable, "-m", "groundrule", "rlhf", str(CONFIG), "--seed", str(seed)]
     subprocess.run([*command, "--run", str(folder)], check=True)
+    without_dpo(folder, seed)
     return folder
+
+
+def without_dpo(folder: Path, seed: int) -> None:
+    """The chain of PPO alone, from the stages of the whole one: only its evaluation is new."""
+    own = folder_without_dpo(folder)
+    shutil.rmtree(own, ignore_errors=True)
+    shutil.copytree(folder, own, ignore=shutil.ignore_patterns("evaluation*", "dpo*"))
+    config = own / "ppo-alone.toml"
+    config.write_text(re.sub(r"^\[dpo\]\n(?:[^\[].*\n|\n)*", "", CONFIG.read_text(), flags=re.MULTILINE))
+    command = [sys.executable, "-m", "groundrule", "rlhf", str(config), "--seed", str(seed)]
+    subprocess.run([*command, "--run", str(own)], check=True)
+
+
+def folder_without_dpo(folder: Path) -> Path:
+    """Beside the whole one."""
+    return folder.with_name(f"{folder.name}-ppo")
 
 
 def keep(folder: Path) -> None:
@@ -40,7 +61,8 @@ def keep(folder: Path) -> None:
         f"rlhf-seed{seed}",
         {
             "seed": seed,
-            "seconds": {name: result["seconds"] for name, result in results.items()},
+            "seconds": {name: result["seconds"] for name, result in results.items()}
+            | seconds_without_dpo(folder),
             "answers": results["answers"],
             "rankings": results["rankings"],
             "reward_model": results["reward-model"]["evaluation"],
@@ -48,6 +70,12 @@ def keep(folder: Path) -> None:
             "evaluation": nameless(results["evaluation"]),
         },
     )
+
+
+def seconds_without_dpo(folder: Path) -> dict[str, float]:
+    """Of the evaluation of PPO alone, where it was made."""
+    path = folder_without_dpo(folder) / "evaluation.json"
+    return {"evaluation of ppo": json.loads(path.read_text())["result"]["seconds"]} if path.exists() else {}
 
 
 def ppo_steps(folder: Path, steps: list[dict[str, Any]]) -> list[dict[str, Any]]:
