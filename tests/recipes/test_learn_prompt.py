@@ -11,7 +11,7 @@ import pytest
 
 from groundrule._util.digest import digest
 from groundrule.data.runs import Run
-from groundrule.errors import BudgetError, ConfigError, DataError, JudgeReplyError, RunError
+from groundrule.errors import BudgetError, ConfigError, DataError, JudgeError, LlmError, RunError
 from groundrule.llm import ScriptedClient
 from groundrule.prompt_learning.reflection import Reflector
 from groundrule.prompt_learning.simulated import SPEC, SimulatedAgent, SimulatedJudge
@@ -214,12 +214,40 @@ def test_no_lesson_leads_to_no_final_comparison(tasks, tmp_path):
     assert lines[-1] == "final test: no lesson was accepted, so the prompt is the one that it began with"
 
 
-def test_a_reflection_model_that_writes_nonsense_stops_the_run_with_its_words(tasks, tmp_path):
+def test_a_reflection_model_that_writes_nonsense_is_quoted_and_the_run_goes_on(tasks, tmp_path):
     broken = Reflector([Judge(ScriptedClient(lambda request: "I would rather not."), "broken")])
-    config = configured(tasks, tmp_path / "run", learn={"rounds": 1})
 
-    with pytest.raises(JudgeReplyError, match="I would rather not"):
-        learned(config, reflector=broken)
+    lines = learned(configured(tasks, tmp_path / "run", learn={"rounds": 2}), reflector=broken)
+
+    assert [line.partition(" (")[0] for line in lines if "nothing usable" in line] == [
+        "round 1: the reflection model wrote nothing usable",
+        "round 2: the reflection model wrote nothing usable",
+    ]
+    assert "I would rather not" in lines[0]
+    assert (tmp_path / "run" / "prompt.txt").read_text().rstrip() == SPEC
+
+
+def test_a_round_without_a_usable_reflection_says_so_in_its_record(tasks, tmp_path):
+    judges = [Judge(ScriptedClient(lambda request: "I would rather not."), name) for name in ("one", "two")]
+
+    learned(configured(tasks, tmp_path / "run", learn={"rounds": 1}), reflector=Reflector(judges))
+
+    record = json.loads((tmp_path / "run" / "rounds" / "step-000001.json").read_text())
+    with Run.open(tmp_path / "run", read_only=True) as run:
+        [metrics] = run.metrics()
+    assert "two: " in record["unreadable"]
+    assert metrics["prompt/unreadable"] == 1.0
+
+
+def test_a_reflection_model_that_cannot_be_reached_stops_the_run(tasks, tmp_path):
+    def down(request):
+        raise LlmError("no route")
+
+    with pytest.raises(JudgeError, match="no route"):
+        learned(
+            configured(tasks, tmp_path / "run", learn={"rounds": 1}),
+            reflector=Reflector([Judge(ScriptedClient(down), "down")]),
+        )
 
     with Run.open(tmp_path / "run", read_only=True) as run:
         assert run.step == 0

@@ -81,8 +81,8 @@ def edits_format(playbook: Playbook, evidence: Collection[str]) -> dict[str, Any
         "lesson": {"anyOf": [{"type": "string", "enum": lessons}, {"type": "null"}]}
         if lessons
         else {"type": "null"},
-        "text": {"type": "string", "maxLength": 400},
-        "rationale": {"type": "string", "maxLength": 300},
+        "text": {"type": "string", "maxLength": 300},
+        "rationale": {"type": "string", "maxLength": 200},
         "evidence": {"type": "array", "items": {"type": "string", "enum": sorted(evidence)}, "maxItems": 4},
     }
     edit = {

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from groundrule.algorithms.error_budget import ErrorBudget
-from groundrule.data.protocols import Policy, Rollout, Scorer
+from groundrule.data.group import TrajectoryGroup
+from groundrule.data.protocols import Policy, Rollout, Scorer, Update
 from groundrule.data.records import write_groups
 from groundrule.data.runs import Run
+from groundrule.errors import JudgeError, JudgeReplyError
 from groundrule.prompt_learning.absorbed import drop_absorbed
 from groundrule.prompt_learning.final_test import final_test
 from groundrule.prompt_learning.learner import PromptLearner
@@ -106,7 +108,7 @@ async def _round(t: Learning, number: int) -> None:
     asking = replace(learner.trial, attempts=learn.group_size)
     scenarios = draw(t.material.train, number, learn.groups_per_round, t.config.run.seed)
     groups = await asking.groups([learner.parent_prompt], scenarios, t.config.run.seed, "round", number)
-    update = await learner.update(groups)
+    update = await _updated(t, groups, number)
     made = asking.rollouts + learner.trial.rollouts
     learner.trial.rollouts = 0
     metrics = {
@@ -119,6 +121,19 @@ async def _round(t: Learning, number: int) -> None:
     t.run.record_step(number, [*groups, *learner.tested_groups], metrics, state=learner.state.to_dict())
     write_prompt(t.run.folder, learner)
     t.report(round_line(number, learn.rounds, metrics, learner))
+
+
+async def _updated(t: Learning, groups: Sequence[TrajectoryGroup], number: int) -> Update:
+    """What the learner makes of the round. Where nothing readable was written, what waited from before is tested."""
+    try:
+        return await t.learner.update(groups)
+    except JudgeError as error:
+        if not any(isinstance(one, JudgeReplyError) for one in (error, error.__cause__)):
+            raise
+        t.report(f"round {number}: the reflection model wrote nothing usable ({error})")
+        update = await t.learner.update([])
+        t.learner.record["unreadable"] = str(error)
+        return replace(update, metrics={**update.metrics, "prompt/unreadable": 1.0})
 
 
 async def _evolve(t: Learning) -> None:
