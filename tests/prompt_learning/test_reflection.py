@@ -240,6 +240,12 @@ async def test_a_verdict_without_a_quote_from_the_spec_does_not_count(said):
     assert found is None
 
 
+async def test_a_model_is_told_the_two_words_of_a_verdict():
+    _, client = await verdict(quote="", verdict="consistent")
+    schema = client.requests[0].params["response_format"]["json_schema"]["schema"]
+    assert schema["properties"]["verdict"] == {"type": "string", "enum": ["contradicts", "consistent"]}
+
+
 async def test_spec_and_lesson_are_shown_for_a_verdict():
     _, client = await verdict(quote="", verdict="consistent")
     assert json.loads(client.requests[0].messages[1]["content"]) == {

@@ -28,6 +28,22 @@ LONGEST = 1_200
 """Characters of a task, an answer or a remark; the middle of longer ones is left out, and that is said."""
 _FILE = "reflect.md"
 _CONTRADICTION = "contradiction.md"
+_VERDICT = {
+    "type": "json_schema",
+    "json_schema": {
+        "name": "contradiction",
+        "schema": {
+            "type": "object",
+            "properties": {
+                "quote": {"type": "string", "maxLength": 400},
+                "verdict": {"type": "string", "enum": ["contradicts", "consistent"]},
+            },
+            "required": ["quote", "verdict"],
+            "additionalProperties": False,
+        },
+        "strict": True,
+    },
+}
 
 
 @dataclass(frozen=True)
@@ -76,7 +92,7 @@ class Reflector:
             {"role": "user", "content": content},
         ]
         reading = await ask(
-            [told(judge, {"type": "json_object"}) for judge in self.judges],
+            [told(judge, _VERDICT) for judge in self.judges],
             lambda _: messages,
             lambda reply: _contradicted(reply, spec),
             purpose=PURPOSE,
