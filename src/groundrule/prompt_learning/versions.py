@@ -27,7 +27,7 @@ class Version:
     parent: int | None = None
     how: str = "start"
     """`start`, `test`, `same test` (passed together with the version before), `absorbed` (removed after weights were
-    trained), `hand` (a person's edit) or `rollback`."""
+    trained), `hand` (a person's edit), `rollback`, or the name of another method."""
     round: int = 0
     edit: Edit | None = None
     lesson: str | None = None
