@@ -43,6 +43,14 @@ def test_a_lesson_with_nothing_wrong_is_worth_a_test():
     assert reason("Give each date with its year.") is None
 
 
+def test_a_lesson_without_a_word_is_refused():
+    assert reason("...") == "it has no words"
+
+
+def test_a_lesson_of_another_script_has_words():
+    assert reason("回答时请注明来源。") is None
+
+
 def test_a_lesson_of_forty_five_words_is_not_too_long():
     assert reason(" ".join(f"w{chr(97 + i % 26)}{chr(97 + i // 26)}" for i in range(45))) is None
 

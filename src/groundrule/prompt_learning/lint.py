@@ -66,7 +66,9 @@ def refusal_of(edit: Edit, playbook: Playbook, spec: str, leaks: Leaks) -> str |
         return None
     if edit.action == "add" and len(playbook.lessons) >= MOST_LESSONS:
         return f"the playbook has {MOST_LESSONS} lessons already; remove one first"
-    if (count := len(words_of(edit.text))) > MOST_WORDS:
+    if not (count := len(words_of(edit.text))):
+        return "it has no words"
+    if count > MOST_WORDS:
         return f"{count} words; a lesson has at most {MOST_WORDS}"
     if HEADING.rstrip(":").lower() in edit.text.lower():
         return "it imitates the heading of the lessons"
