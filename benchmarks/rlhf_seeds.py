@@ -30,10 +30,15 @@ RULE = "rag"
 def run(seed: int, scratch: Path) -> Path:
     folder = scratch / f"seed{seed}"
     shutil.rmtree(folder, ignore_errors=True)
-    command = [sys.executable, "-m", "groundrule", "rlhf", str(CONFIG), "--seed", str(seed)]
-    subprocess.run([*command, "--run", str(folder)], check=True)
+    chain(CONFIG, seed, folder)
     without_dpo(folder, seed)
     return folder
+
+
+def chain(config: Path, seed: int, folder: Path) -> None:
+    """In a process of its own; stages that the folder has are not done again."""
+    command = [sys.executable, "-m", "groundrule", "rlhf", str(config), "--seed", str(seed)]
+    subprocess.run([*command, "--run", str(folder)], check=True)
 
 
 def without_dpo(folder: Path, seed: int) -> None:
@@ -43,8 +48,7 @@ def without_dpo(folder: Path, seed: int) -> None:
     shutil.copytree(folder, own, ignore=shutil.ignore_patterns("evaluation*", "dpo*"))
     config = own / "ppo-alone.toml"
     config.write_text(re.sub(r"^\[dpo\]\n(?:[^\[].*\n|\n)*", "", CONFIG.read_text(), flags=re.MULTILINE))
-    command = [sys.executable, "-m", "groundrule", "rlhf", str(config), "--seed", str(seed)]
-    subprocess.run([*command, "--run", str(own)], check=True)
+    chain(config, seed, own)
 
 
 def folder_without_dpo(folder: Path) -> Path:

@@ -33,10 +33,9 @@ async def drop_absorbed(learner: PromptLearner) -> Dropped:
     tests: list[dict[str, Any]] = []
     for lesson in sorted(start, key=lambda one: one.helpful - one.harmful):
         test = await _without(learner, lesson, budget.level)
-        is_dropped = test.standing.outcome == "accepted"
-        budget = budget.after(is_dropped)
+        budget = budget.after(test.is_accepted)
         tests.append({"lesson": lesson.id, "text": lesson.text, **test.standing.to_dict()})
-        if is_dropped:
+        if test.is_accepted:
             learner.state.pool.only(_version(learner, lesson, test))
         else:
             better, worse = votes(test.data)

@@ -17,6 +17,7 @@ from groundrule.errors import JudgeReplyError
 from groundrule.prompt_learning.playbook import Lesson, LessonIds, Playbook
 from groundrule.rewards.checklist.criteria import fault_of
 from groundrule.rewards.parse import reply_object
+from groundrule.rewards.prompt import object_schema, reply_format
 
 Action = Literal["add", "change", "remove"]
 MOST_EDITS = 3
@@ -85,19 +86,8 @@ def edits_format(playbook: Playbook, evidence: Collection[str]) -> dict[str, Any
         "rationale": {"type": "string", "maxLength": 200},
         "evidence": {"type": "array", "items": {"type": "string", "enum": sorted(evidence)}, "maxItems": 4},
     }
-    edit = {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
-    schema = {
-        "type": "object",
-        "properties": {"edits": {"type": "array", "items": edit, "maxItems": MOST_EDITS}},
-        "required": ["edits"],
-        "additionalProperties": False,
-    }
-    return {"type": "json_schema", "json_schema": {"name": "edits", "schema": schema, "strict": True}}
+    edits = {"type": "array", "items": object_schema(**properties), "maxItems": MOST_EDITS}
+    return reply_format("edits", object_schema(edits=edits))
 
 
 def read_edits(reply: ChatReply, playbook: Playbook, evidence: Collection[str]) -> list[Edit]:

@@ -36,11 +36,6 @@ class TestedEdit:
         """What was tested."""
         return self.proposed.edit
 
-    @property
-    def is_accepted(self) -> bool:
-        """Shown to be better."""
-        return self.test.standing.outcome == "accepted"
-
     def onto(self, other: Playbook) -> Playbook:
         """The same edit of another playbook."""
         written = self.playbook.lesson(self.lesson)

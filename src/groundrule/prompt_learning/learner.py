@@ -77,7 +77,7 @@ class PromptLearner(RoundLearner):
         head = self.state.pool.head
         if made and made[-1] is not head and made[0].parent != head.number:
             # They helped beside another prompt; next they are tested beside the best one.
-            self.state.carried[:0] = [one.proposed for one in tested if one.is_accepted]
+            self.state.carried[:0] = [one.proposed for one in tested if one.test.is_accepted]
             self.state.parent = head.number
             return
         self.state.parent = self.state.pool.draw_parent(self.seed, self.state.round).number
@@ -153,8 +153,8 @@ class PromptLearner(RoundLearner):
     def _settled(self, tested: Sequence[TestedEdit]) -> list[Version]:
         """The new versions, each from the one before; what each test means for the budget and what is known of
         lessons."""
-        self.state.budget = self.state.budget.after(*(one.is_accepted for one in tested))
-        passed = [one for one in tested if one.is_accepted]
+        self.state.budget = self.state.budget.after(*(one.test.is_accepted for one in tested))
+        passed = [one for one in tested if one.test.is_accepted]
         kept = joined(self.parent.playbook, passed, self._cheap_refusal, self.settings.bounds)
         parent, made = self.parent, []
         for one in kept:
@@ -169,7 +169,7 @@ class PromptLearner(RoundLearner):
         return [self.state.pool[number] for number in made]
 
     def _learned_of(self, one: TestedEdit) -> None:
-        if one.edit.action == "remove" and not one.is_accepted:
+        if one.edit.action == "remove" and not one.test.is_accepted:
             better, worse = votes(one.test.data)
             self.state.pool.count(one.lesson, helpful=worse, harmful=better)
         elif one.test.standing.outcome not in ("accepted", "open") and not self._is_to_go_on(one):

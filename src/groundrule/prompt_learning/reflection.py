@@ -18,6 +18,7 @@ from groundrule.rewards.ask import ask
 from groundrule.rewards.judges import Judge
 from groundrule.rewards.neutral import neutral
 from groundrule.rewards.parse import reply_object
+from groundrule.rewards.prompt import object_schema, reply_format
 from groundrule.rewards.prompt_files import prompt_text, prompt_version
 
 PACKAGE = "groundrule.prompt_learning"
@@ -28,22 +29,13 @@ LONGEST = 1_200
 """Characters of a task, an answer or a remark; the middle of longer ones is left out, and that is said."""
 _FILE = "reflect.md"
 _CONTRADICTION = "contradiction.md"
-_VERDICT = {
-    "type": "json_schema",
-    "json_schema": {
-        "name": "contradiction",
-        "schema": {
-            "type": "object",
-            "properties": {
-                "quote": {"type": "string", "maxLength": 400},
-                "verdict": {"type": "string", "enum": ["contradicts", "consistent"]},
-            },
-            "required": ["quote", "verdict"],
-            "additionalProperties": False,
-        },
-        "strict": True,
-    },
-}
+_VERDICT = reply_format(
+    "contradiction",
+    object_schema(
+        quote={"type": "string", "maxLength": 400},
+        verdict={"type": "string", "enum": ["contradicts", "consistent"]},
+    ),
+)
 
 
 @dataclass(frozen=True)

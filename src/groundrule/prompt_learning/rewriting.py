@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from groundrule.data.messages import Message
 from groundrule.data.protocols import ChatReply
@@ -20,29 +19,21 @@ from groundrule.prompt_learning.reflection import MOST_COMPLAINTS, PACKAGE, PURP
 from groundrule.rewards.ask import ask
 from groundrule.rewards.judges import Judge
 from groundrule.rewards.parse import reply_object
+from groundrule.rewards.prompt import object_schema, reply_format
 from groundrule.rewards.prompt_files import prompt_text, prompt_version
 
 _FILE = "rewrite.md"
 _LIMITS = {"lessons_at_most": MOST_LESSONS, "words_in_a_lesson_at_most": MOST_WORDS}
-_FORMAT: dict[str, Any] = {
-    "type": "json_schema",
-    "json_schema": {
-        "name": "lessons",
-        "schema": {
-            "type": "object",
-            "properties": {
-                "lessons": {
-                    "type": "array",
-                    "items": {"type": "string", "maxLength": 400},
-                    "maxItems": MOST_LESSONS,
-                }
-            },
-            "required": ["lessons"],
-            "additionalProperties": False,
-        },
-        "strict": True,
-    },
-}
+_FORMAT = reply_format(
+    "lessons",
+    object_schema(
+        lessons={
+            "type": "array",
+            "items": {"type": "string", "maxLength": 400},
+            "maxItems": MOST_LESSONS,
+        }
+    ),
+)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from groundrule._util.digest import digest
-from groundrule.algorithms.error_budget import ErrorBudget
 from groundrule.data.group import TrajectoryGroup
 from groundrule.data.protocols import Policy, Update
 from groundrule.data.scenario import Scenario
@@ -19,7 +18,7 @@ from groundrule.prompt_learning.reflection import Reflector
 from groundrule.prompt_learning.settings import PromptSettings
 from groundrule.prompt_learning.state import LearnerState
 from groundrule.prompt_learning.trial import Trial
-from groundrule.prompt_learning.versions import Pool, Version
+from groundrule.prompt_learning.versions import Version
 
 
 @dataclass
@@ -45,8 +44,7 @@ class RoundLearner(ABC):
         if not self.scenarios:
             raise ConfigError("there are no scenarios to test a prompt on; hold some out of the training")
         if self.state is None:
-            budget = ErrorBudget(self.settings.alpha, self.settings.half_of_tests)
-            self.state = LearnerState(budget, Pool(size=self.settings.pool))
+            self.state = LearnerState.at_start(self.settings)
         self._leaks = Leaks.of([*self.scenarios, *self.known], self.spec)
 
     @property

@@ -9,6 +9,7 @@ from typing import Any
 from groundrule.algorithms.error_budget import ErrorBudget
 from groundrule.prompt_learning.edits import Edit
 from groundrule.prompt_learning.playbook import LessonIds
+from groundrule.prompt_learning.settings import PromptSettings
 from groundrule.prompt_learning.versions import Pool
 
 
@@ -48,6 +49,11 @@ class LearnerState:
     round: int = 0
     parent: int = 0
     """The version that the next round's answers are given under, and its edits start from."""
+
+    @classmethod
+    def at_start(cls, settings: PromptSettings) -> LearnerState:
+        """Before the first round, from a playbook without lessons."""
+        return cls(ErrorBudget(settings.alpha, settings.half_of_tests), Pool(size=settings.pool))
 
     def to_dict(self) -> dict[str, Any]:
         """For files."""

@@ -35,6 +35,11 @@ class Tested:
     data: list[Seen] = field(default_factory=list)
 
     @property
+    def is_accepted(self) -> bool:
+        """Shown to be better, or of a removal to be no worse."""
+        return self.standing.outcome == "accepted"
+
+    @property
     def differences(self) -> dict[str, float]:
         """By scenario."""
         return {one.scenario_id: one.difference for one in self.data}

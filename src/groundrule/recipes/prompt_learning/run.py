@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from groundrule.algorithms.error_budget import ErrorBudget
 from groundrule.data.group import TrajectoryGroup
 from groundrule.data.protocols import Policy, Rollout, Scorer, Update
 from groundrule.data.records import write_groups
@@ -22,7 +21,7 @@ from groundrule.prompt_learning.reflection import Reflector
 from groundrule.prompt_learning.rounds import RoundLearner
 from groundrule.prompt_learning.state import LearnerState
 from groundrule.prompt_learning.trial import Trial
-from groundrule.prompt_learning.versions import Pool, Version
+from groundrule.prompt_learning.versions import Version
 from groundrule.recipes.evaluate import scenario_metadata
 from groundrule.recipes.prompt_learning.agent import agent_of
 from groundrule.recipes.prompt_learning.config import PromptConfig
@@ -174,9 +173,7 @@ def _state(config: PromptConfig, run: Run, spec: str, report: Report) -> Learner
                 f"{run.folder / PROMPT_FILE} was edited by hand: that is version {state.pool.head.number} now"
             )
         return state
-    state = LearnerState(
-        ErrorBudget(config.learn.alpha, config.learn.half_of_tests), Pool(size=config.learn.pool)
-    )
+    state = LearnerState.at_start(config.learn)
     if config.learn.playbook:
         text = read_text(config.learn.playbook)
         begun = read_playbook(text, spec, state.ids, source=config.learn.playbook)
